@@ -131,7 +131,7 @@ def planned(
     stage: Callable[[int], None] = lambda _: None,
 ) -> tuple[Program, Plan]:
     """Lower and arrange a model: one list of statements, and classes."""
-    tensorflow.in_onnx_words(source.model)
+    tensorflow.rewrite_operators(source.model)
     _quantized(source.model, options, explain)
     expand(source.model, has_rule, explain)
     tensorflow.write_scopes(source.model)

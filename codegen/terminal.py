@@ -56,6 +56,6 @@ def filtered() -> Iterator[None]:
         yield
 
 
-def behind(stream: Any) -> Any:
+def unfiltered(stream: Any) -> Any:
     """The stream that takes colours: for text that went through `shown`."""
     return stream.behind if isinstance(stream, Filtered) else stream

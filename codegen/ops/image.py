@@ -88,7 +88,7 @@ _DEFAULTS = {
 }
 
 
-def _in_torchs_words(scales: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+def _interpolate_options(scales: Any, options: dict[str, Any]) -> dict[str, Any] | None:
     """The options of `interpolate`, if batch and channels are not resized."""
     if not isinstance(scales, tuple) or not 3 <= len(scales) <= 5:
         return None
@@ -115,7 +115,7 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
     if options["mode"] != "cubic":
         del options["cubic_coeff_a"]
     torch_options = (
-        _in_torchs_words(_numbers(scales), options) if sizes is None else None
+        _interpolate_options(_numbers(scales), options) if sizes is None else None
     )
     if torch_options is not None:
         return call("interpolate", x, **torch_options)

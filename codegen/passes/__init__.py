@@ -31,10 +31,10 @@ from burnish.codegen.passes.layout.channels_first import channels_first
 from burnish.codegen.passes.layout.join_slices import join_slices
 from burnish.codegen.passes.layout.merge_views import merge_views
 from burnish.codegen.passes.layout.repeat_elements import repeat_elements
-from burnish.codegen.passes.layout.unmerge_heads import heads_apart
+from burnish.codegen.passes.layout.unmerge_heads import unmerge_heads
 from burnish.codegen.passes.recurrent.loops import recurrent_loops
 from burnish.codegen.passes.recurrent.stack import stack_recurrent
-from burnish.codegen.passes.shapes.propagate import follow_sizes
+from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.passes.weights.tie import tie_weights
 from burnish.codegen.passes.weights.unfold import unfold_weights
 from burnish.codegen.passes.weights.untie import untie_weights
@@ -49,7 +49,7 @@ PASSES: tuple[Pass, ...] = (
     mark_folded,  # while names still show what constants were computed from
     unfold_weights,  # first: tied weights are recognized by names
     untie_weights,  # before the identities that tell of it are gone
-    follow_sizes,  # so that what changes no shape is seen to change none
+    propagate_sizes,  # so that what changes no shape is seen to change none
     drop_identities,  # so that patterns see real producers
     repeat_elements,  # before views merge, and channels move, which are between
     join_slices,  # before views merge, which are around the layers
@@ -57,7 +57,7 @@ PASSES: tuple[Pass, ...] = (
     recurrent_loops,  # so that they stack
     stack_recurrent,  # before views merge, which hide the layers' own
     share_angles,  # so that they become inputs of layers
-    heads_apart,  # before views merge: it removes some of them
+    unmerge_heads,  # before views merge: it removes some of them
     merge_views,  # patterns know a swap of axes as one Transpose
     fuse_known_forms,  # before folding, which would tear the patterns
     share_masks,  # after attention fusion, which identifies masks

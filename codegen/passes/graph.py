@@ -161,7 +161,7 @@ def initializer(
     return value
 
 
-def let_go(nodes: Iterable[ir.Node | None]) -> None:
+def detach_inputs(nodes: Iterable[ir.Node | None]) -> None:
     """Remove the uses of nodes that are dropped."""
     for node in nodes:
         if node is not None:

@@ -21,7 +21,7 @@ from burnish.codegen.readers.weight_constants import (
 from burnish.codegen.weights import constants
 
 
-def normalise(message: Any, explain: Explain, budget: Budget | None = None) -> ir.Model:
+def normalize(message: Any, explain: Explain, budget: Budget | None = None) -> ir.Model:
     """Build the Graph from a clean ModelProto and bring it into normal form.
 
     budget: for weights that the file says in a few bytes; without it they stay nodes.

@@ -16,9 +16,9 @@ from burnish.codegen.readers._wire import TooManyError, fields, slim
 from burnish.codegen.readers.checks import counts
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
-from burnish.codegen.readers.normal import normalise
+from burnish.codegen.readers.normal import normalize
 from burnish.codegen.readers.sizes import shapes
-from burnish.codegen.readers.sizes.inputs_apart import tell_inputs_apart
+from burnish.codegen.readers.sizes.input_axes import rename_input_axes
 from burnish.codegen.readers.tensors import MappedFile
 from burnish.codegen.weights import constants
 from burnish.errors import BudgetError
@@ -30,12 +30,12 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     """The model in `file` in normal form, and the opset that the file declares."""
 
     def build(message: Any, declared: int, budget: Budget) -> ir.Model:
-        model = microsoft.to_own_domain(normalise(message, explain, budget))
+        model = microsoft.to_own_domain(normalize(message, explain, budget))
         return opset.bring_up(model, declared, explain)
 
     def finish(model: ir.Model) -> None:
         microsoft.expand(model, explain)  # it reads weights of few bits
-        tell_inputs_apart(model, explain)
+        rename_input_axes(model, explain)
         shapes.infer(model, explain)
 
     return _guarded(file, explain, build, finish)
@@ -45,7 +45,7 @@ def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Mode
     """The model at opset `target` and the opset it had; unchanged if that is enough."""
 
     def build(message: Any, declared: int, _budget: Budget) -> ir.Model:
-        model = normalise(message, explain)
+        model = normalize(message, explain)
         return model if declared >= target else opset.convert(model, declared, target)
 
     return _guarded(open_file(path), explain, build)

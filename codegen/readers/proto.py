@@ -39,7 +39,7 @@ _NO_NAME = re.compile(
 
 
 def clean(model: Any, explain: Explain, budget: Budget) -> int:
-    """Normalise `model` in place; the default domain's opset as declared.
+    """Normalize `model` in place; the default domain's opset as declared.
 
     budget: what sparse tensors take once they are dense.
     """
@@ -57,7 +57,7 @@ def clean(model: Any, explain: Explain, budget: Budget) -> int:
     infos = [info for body in all_bodies(bodies) for info in _infos(body)]
     for info in infos:
         _check_shape(info)
-    axes.tell_apart(model.graph, infos, explain)
+    axes.rename_axes(model.graph, infos, explain)
     for where, tensor in _tensors(bodies):
         check_tensor(where, tensor)
     return next((o.version for o in model.opset_import if not o.domain), NEWEST)

@@ -9,7 +9,7 @@ from itertools import chain
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
 from burnish.codegen.names.authorship import is_hint
 from burnish.codegen.names.identifier import Identifier, free
-from burnish.codegen.ops import role_words
+from burnish.codegen.ops import role_names
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -37,7 +37,7 @@ _PLAIN = frozenset(
     | {"pool", "downsample", "self"}
 )
 #: Angles are named by `roles`, and only where rotary positions read them.
-_ROLES = {k: word for k, word in role_words().items() if word not in ("cos", "sin")}
+_ROLES = {k: word for k, word in role_names().items() if word not in ("cos", "sin")}
 
 
 def named(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burnish.codegen.ops import argument_roles, role_words
+from burnish.codegen.ops import argument_roles, role_names
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -34,7 +34,7 @@ Roles = dict[Value, str]
 
 _ARGUMENTS = argument_roles()
 _ANGLES = frozenset(("cos", "sin"))
-_RESULTS = {name: role for name, role in role_words().items() if role in _ANGLES}
+_RESULTS = {name: role for name, role in role_names().items() if role in _ANGLES}
 _HANDED_ON = _ANGLES | {"mask"}
 _VIEWS = frozenset(("expand", "reshape", "squeeze", "to", "transpose", "unsqueeze"))
 _ROUNDS = 3

@@ -5,7 +5,7 @@ newer exporter writes them, and ONNX's operators for what the exporter left.
 Invariant: the numbers stay; names alone never decide what a node computes.
 """
 
-from burnish.codegen.tensorflow.operators import in_onnx_words
+from burnish.codegen.tensorflow.operators import rewrite_operators
 from burnish.codegen.tensorflow.scopes import write_scopes
 
-__all__ = ["in_onnx_words", "write_scopes"]
+__all__ = ["rewrite_operators", "write_scopes"]

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from burnish.codegen.passes import graph as g
 
 
-def in_onnx_words(model: ir.Model) -> None:
+def rewrite_operators(model: ir.Model) -> None:
     """Write what ONNX has no operator for with those that it has, in place."""
     for node in g.all_nodes(model):
         if node.op_type == "Erfc" and not node.domain and len(node.inputs) == 1:

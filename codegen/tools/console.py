@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from burnish.codegen.terminal import behind, filtered, shown
+from burnish.codegen.terminal import filtered, shown, unfiltered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,7 @@ def out() -> Console:
     """rich's console on stdout; as wide as the text when it is no terminal."""
     from rich.console import Console
 
-    console = Console(highlight=False, file=behind(sys.stdout))
+    console = Console(highlight=False, file=unfiltered(sys.stdout))
     if not console.is_terminal:
         console.file = sys.stdout
         console.width = 10_000
@@ -86,7 +86,7 @@ def progress() -> Iterator[Listener]:
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
     )
-    screen = Console(file=behind(sys.stderr))
+    screen = Console(file=unfiltered(sys.stderr))
     # rich takes the streams to print above the bar, so the filter goes before it again
     with Progress(*columns, console=screen, transient=True) as drawn, filtered():
         bar = drawn.add_task("")

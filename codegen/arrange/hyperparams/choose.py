@@ -13,7 +13,7 @@ from burnish.codegen.arrange.hyperparams.head_counts import name_heads, of_fewer
 from burnish.codegen.arrange.hyperparams.io_sizes import (
     name_positions,
     name_results,
-    name_words,
+    name_vocabulary,
 )
 from burnish.codegen.arrange.hyperparams.rewrite import Arguments, write
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Product
@@ -41,7 +41,7 @@ def with_arguments(
     """
     tied = SizeUses(classes, by_number)
     is_deep = _width(tied)
-    name_words(tied)
+    name_vocabulary(tied)
     name_results(tied, outputs)
     name_positions(tied)
     if is_deep:
@@ -83,7 +83,7 @@ def _width(tied: SizeUses) -> bool:
     if not sizes or counts[sizes[0]] < _LEAST:
         return False
     if len(sizes) > 1 and 2 * counts[sizes[1]] >= counts[sizes[0]]:
-        sizes = _behind_words(tied, sizes, roots)
+        sizes = _embedding_width(tied, sizes, roots)
         if not sizes:  # stages, or towers, each of a width of its own
             return name_towers(tied, roots)
     number = sizes[0]
@@ -104,7 +104,7 @@ def _width(tied: SizeUses) -> bool:
     return True
 
 
-def _behind_words(
+def _embedding_width(
     tied: SizeUses, sizes: list[int], roots: dict[int, list[Node]]
 ) -> list[int]:
     """The width that a layer brings words to; [] where none does that."""

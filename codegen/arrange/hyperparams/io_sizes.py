@@ -13,12 +13,12 @@ _CLASSES = re.compile("logit|class|prob|score")
 _WORDS = re.compile("word|tok|wte|^embed")
 _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
-_UNTOLD = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
+_GENERIC = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
 _MANY = 4
 """A table with this many times fewer rows than another is of types, not of words."""
 
 
-def name_words(tied: SizeUses) -> None:
+def name_vocabulary(tied: SizeUses) -> None:
     """How many ids an embedding knows, where it is none of positions or types."""
     found = [
         (root, size, any(_WORDS.search(use.slot.attribute) for use in uses))
@@ -47,7 +47,7 @@ def name_results(tied: SizeUses, outputs: list[str]) -> None:
     """
     names = [name.lower() for name in outputs]
     has_classes = any(map(_CLASSES.search, names))
-    unnamed = any(map(_UNTOLD.match, names))
+    unnamed = any(map(_GENERIC.match, names))
     _, results = tied.ties.outlines[tied.classes[-1].name]
     ends = {tied.ties.find(dims[-1]) for dims in results if dims}
     for root, uses, size in list(tied.roots()):

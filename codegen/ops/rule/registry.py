@@ -221,7 +221,7 @@ def twins(traits: Trait = ANY) -> dict[str, Twin]:
     return {f"ops.{r.twin.function}": r.twin for r in rules if r.twin}
 
 
-def role_words() -> dict[str, str]:
+def role_names() -> dict[str, str]:
     """Names for the results of functions, by the functions' names: "ops.softmax"."""
     rules = [r for each in registry.values() for r in each if r.role]
     return {

@@ -7,7 +7,13 @@ from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes.constants.fold_constants import can_run, results
-from burnish.codegen.passes.graph import all_nodes, constant, label, let_go, owner
+from burnish.codegen.passes.graph import (
+    all_nodes,
+    constant,
+    detach_inputs,
+    label,
+    owner,
+)
 
 
 def inline_constant_if(model: ir.Model, account: Account) -> bool:
@@ -29,7 +35,7 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
         names = ("then_branch", "else_branch")
         taken, other = names if condition.numpy().item() else names[::-1]
         _inline(node, node.attributes[taken].as_graph())
-        let_go(node.attributes[other].as_graph().all_nodes())
+        detach_inputs(node.attributes[other].as_graph().all_nodes())
         account.did(f"If whose condition is constant: {taken}", label(node))
         changed = True
     if changed:

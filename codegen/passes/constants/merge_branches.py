@@ -57,7 +57,7 @@ def _merge(node: ir.Node, account: Account) -> bool:
     graph.insert_before(node, nodes)
     _replace(graph, node, agreed)
     if not then.outputs:
-        g.let_go([*then.all_nodes(), *other.all_nodes()])
+        g.detach_inputs([*then.all_nodes(), *other.all_nodes()])
     account.did("If whose branches agree", g.label(node))
     return True
 

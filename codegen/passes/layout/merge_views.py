@@ -316,7 +316,7 @@ def _constant(model: ir.Model, chain: list[ir.Node], numbers: list[int]) -> ir.V
 def _give_up(model: ir.Model, steps: Iterable[ir.Node | None]) -> None:
     """Steps that will not be taken; the numbers that were made for them go too."""
     read = [value for step in steps if step is not None for value in step.inputs]
-    g.let_go(steps)
+    g.detach_inputs(steps)
     for value in read:
         if value is not None and value.is_initializer() and not value.uses():
             model.graph.initializers.pop(value.name or "", None)

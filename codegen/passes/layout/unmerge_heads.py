@@ -24,7 +24,7 @@ _LAST = frozenset(("GatherElements", "Softmax"))
 _PRODUCTS = frozenset(("Attention", "MatMul"))
 
 
-def heads_apart(model: ir.Model, account: Account) -> bool:
+def unmerge_heads(model: ir.Model, account: Account) -> bool:
     """Undo a merge of two axes where everything up to their split allows it."""
     changed = False
     for node in g.all_nodes(model):

@@ -37,7 +37,7 @@ _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
 
-def follow_sizes(model: ir.Model, account: Account) -> bool:
+def propagate_sizes(model: ir.Model, account: Account) -> bool:
     """Write every known shape; replace values that are known constants."""
     return _Follower(model, account).graph(model.graph)
 

@@ -26,7 +26,7 @@ from burnish.codegen.readers.microsoft import (
     norms,
     others,
     products,
-    quantised,
+    quantized,
     rotary,
     states,
     tokens,
@@ -47,7 +47,7 @@ __all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
-    *(rotary, states, lowbit, tokens, quantised, integers, images, others, legacy),
+    *(rotary, states, lowbit, tokens, quantized, integers, images, others, legacy),
 )
 
 _STRAYS = legacy.WITHDRAWN | {"SimplifiedLayerNormalization"}

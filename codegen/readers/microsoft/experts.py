@@ -258,9 +258,9 @@ def moe_group_router(
         ranked = _of_best_groups(op, ranked, experts, n_group, group_topk, topk_group)
     _, chosen = op.make("", "TopK", (ranked, [top_k]), {"axis": -1}, 2)
     floor, low = op.number(1e-20, logits), op.number(router_sentinel, logits)
-    told = op.Log(op.Max(op.GatherElements(scores, chosen, axis=1), floor))
+    logs = op.Log(op.Max(op.GatherElements(scores, chosen, axis=1), floor))
     others = op.Expand(low, op.Shape(scores))
-    return op.ScatterElements(others, chosen, told, axis=1)
+    return op.ScatterElements(others, chosen, logs, axis=1)
 
 
 def _of_best_groups(

@@ -70,7 +70,7 @@ def matmul_integer_to_float(
 
 
 @microsoft("DynamicQuantizeMatMul")
-def dynamic_quantise_matmul(
+def dynamic_quantize_matmul(
     op: Builder,
     A: Any,
     B: Any,
@@ -86,7 +86,7 @@ def dynamic_quantise_matmul(
 
 
 @microsoft("DynamicQuantizeLSTM")
-def dynamic_quantise_lstm(
+def dynamic_quantize_lstm(
     op: Builder,
     X: Any,
     W: Any,

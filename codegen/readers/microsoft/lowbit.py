@@ -171,7 +171,7 @@ def _zeros(
 
 
 @microsoft("GatherBlockQuantized")
-def gather_block_quantised(
+def gather_block_quantized(
     op: Builder,
     data: Any,
     indices: Any,

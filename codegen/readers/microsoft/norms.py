@@ -93,7 +93,7 @@ def embed_layer_norm(
 
 
 @microsoft("QEmbedLayerNormalization")
-def quantised_embed_layer_norm(
+def quantized_embed_layer_norm(
     op: Builder,
     input_ids: Any,
     segment_ids: Any,

@@ -14,7 +14,7 @@ from typing import Any
 from burnish.codegen.errors import Explain
 
 
-def tell_apart(graph: Any, infos: Iterable[Any], explain: Explain) -> None:
+def rename_axes(graph: Any, infos: Iterable[Any], explain: Explain) -> None:
     """Give axes of one input with one name a name each, in place.
 
     A name that another input has too is kept: a mask (length, length) goes with its

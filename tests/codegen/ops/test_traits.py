@@ -18,7 +18,7 @@ from burnish.codegen.ops import (
     macs_of,
     neutral_of,
     registry,
-    role_words,
+    role_names,
     traits_of,
     twins,
     weights_of,
@@ -191,8 +191,8 @@ def test_products_convolutions_and_recurrences_declare_their_cost() -> None:
 def test_words_for_results_are_declared_with_the_rules() -> None:
     declared = {rule.role for rules in OURS.values() for rule in rules}
     assert declared == {"", "cos", "gate", "mask", "sin", "weights"}
-    assert role_words()["ops.softmax"] == "weights"
-    assert all(hasattr(ops, name.removeprefix("ops.")) for name in role_words())
+    assert role_names()["ops.softmax"] == "weights"
+    assert all(hasattr(ops, name.removeprefix("ops.")) for name in role_names())
 
 
 def test_words_for_arguments_are_declared_with_the_rules() -> None:

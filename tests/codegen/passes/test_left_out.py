@@ -102,7 +102,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "mark_folded": lambda: _folded("add_12", ROW, "full_1", "val_3"),
     "unfold_weights": lambda: _folded("exp", ROW, "scale"),
     "untie_weights": _merged,
-    "follow_sizes": lambda: form(views.SIZES["of an expand"][0], x="b,t,8"),
+    "propagate_sizes": lambda: form(views.SIZES["of an expand"][0], x="b,t,8"),
     "drop_identities": lambda: form("a = Identity(x) y = Relu(a)", x="2,4"),
     "repeat_elements": _upsampled,
     "join_slices": lambda: slices.unrolled(3),
@@ -112,7 +112,9 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
         recurrent.two("LSTM"), weights=recurrent.weights("LSTM", 3, 4), x="time,batch,3"
     ),
     "share_angles": lambda: form(rotary.TWICE, opset=23, **rotary.INPUTS),
-    "heads_apart": lambda: form(heads.FORMS["products of three axes"][0], **heads.QKV),
+    "unmerge_heads": lambda: form(
+        heads.FORMS["products of three axes"][0], **heads.QKV
+    ),
     "merge_views": lambda: form(views.CHAINS["there and back"][0], x="b,t,8"),
     "fuse_known_forms": lambda: form("a = Sigmoid(x) y = Mul(x, a)", x="2,4"),
     "share_masks": _attentions,

@@ -318,7 +318,7 @@ def test_a_reshape_of_two_open_dimensions_is_not_proven_equal():
     model = model_of("y = Relu(h) h = Reshape(x, z)", weights={}, x="a,b", z="2")
     for held in (model.graph.inputs[0], model.graph[1].outputs[0]):
         held.shape = ir.Shape(["a", "b"])
-    passes.follow_sizes(model, print)
+    passes.propagate_sizes(model, print)
     assert not passes.drop_identities(model, print)
 
 

@@ -98,13 +98,13 @@ def test_sizes_are_worked_out(case):
     model = model_of(text, x="b,t,8")
     output = model.graph.outputs[0]
     output.shape = ir.Shape([5] * len(expected))  # what a file says of an example
-    passes.follow_sizes(model, Account())
+    passes.propagate_sizes(model, Account())
     assert [d if isinstance(d, int) else d.value for d in output.shape] == expected
 
 
 def test_counted_names_of_inputs_are_roles():
     model = model_of("y = Relu(x)", x="s77,s3,8")
-    passes.follow_sizes(model, Account())
+    passes.propagate_sizes(model, Account())
     assert [getattr(d, "value", d) for d in model.graph.outputs[0].shape] == [
         "batch",
         "time",

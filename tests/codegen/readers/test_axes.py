@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 from burnish.codegen.backend import BurnishBackend
-from burnish.codegen.readers.sizes.inputs_apart import tell_inputs_apart
+from burnish.codegen.readers.sizes.input_axes import rename_input_axes
 from burnish.errors import InputError
 from tests.codegen.readers.hostile import N, floats, info, ints, model
 
@@ -129,7 +129,7 @@ def test_tensors_of_a_sequence_keep_their_name():
     given = [info("a", ["N", 4]), info("b", ["N", 4]), seq]
     made = model([*nodes, N("Relu", ["a"], ["z"])], given, ["y", "z"], tensors)
     said: list[str] = []
-    tell_inputs_apart(ir.from_proto(made), said.append)
+    rename_input_axes(ir.from_proto(made), said.append)
     assert said == []
 
 
@@ -139,7 +139,7 @@ def test_decisions_are_told_in_the_order_of_inputs():
     made = model(nodes, [info(name, list(axes)) for name, axes in shapes.items()])
     del made.graph.output[:]
     said: list[str] = []
-    tell_inputs_apart(ir.from_proto(made), said.append)
+    rename_input_axes(ir.from_proto(made), said.append)
     assert [(line[7], line[-4:-1]) for line in said] == [
         ("b", "N_2"),
         ("d", "N_3"),

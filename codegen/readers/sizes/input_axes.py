@@ -23,7 +23,7 @@ _JOINS = ("Concat", "MatMul")
 """Operators that take tensors of which some axes have sizes of their own."""
 
 
-def tell_inputs_apart(model: ir.Model, explain: Explain) -> None:
+def rename_input_axes(model: ir.Model, explain: Explain) -> None:
     """Give axes of independent inputs names of their own, in place.
 
     Only where inference knows the axes of all that depends on several of them.

@@ -20,14 +20,14 @@ from burnish.codegen.readers.microsoft.shared.layouts import (
 
 
 @microsoft("QuantizeLinear")
-def quantise(
+def quantize(
     op: Builder, x: Any, y_scale: Any, y_zero_point: Any = None, *, axis: int = 1
 ) -> Any:
     return op.QuantizeLinear(x, y_scale, y_zero_point, axis=axis)
 
 
 @microsoft("DequantizeLinear")
-def dequantise(
+def dequantize(
     op: Builder, x: Any, x_scale: Any, x_zero_point: Any = None, *, axis: int = 1
 ) -> Any:
     return op.DequantizeLinear(x, x_scale, x_zero_point, axis=axis)
