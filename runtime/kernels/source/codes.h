@@ -46,3 +46,34 @@ INLINE bytes codes_of(vec x, const scheme *s, vec *wrong) {
     return low_bytes((ivec)steps + shift);
 }
 INLINE int is_any_nan(vec v) { return any(v != v); }
+
+// Codes without a division: of numbers from FLOOR to twice it, halves of which are the ends
+// of a code's range. Between two codes are 2**15 units in the last place, 512 / 2**24 each.
+enum { FLOOR = 256, UNIT_BITS = 15 };
+
+// doubt: the units that a number may be off by.
+INLINE ivec doubting(int32_t doubt) { return (ivec){0} + (doubt + (1 << (UNIT_BITS - 1))); }
+
+// What codes of sums are found by.
+typedef struct {
+    vec steps, offset, low, high;
+    ivec doubt;
+} coding;
+
+// The codes below other bits. nearest: the least of numbers that are small where a code may
+// be another one, next to the end of its range.
+INLINE ivec bits_of(vec number, const coding *by, ivec *nearest) {
+    const ivec v = (ivec)at_most(by->high, at_least(by->low, number));
+    *nearest = lesser(*nearest, (v + by->doubt) << (32 - UNIT_BITS));
+    return v >> UNIT_BITS;
+}
+INLINE ivec product_bits(ivec sums, const coding *by, ivec *nearest) {
+    return bits_of(__builtin_convertvector(sums, vec) * by->steps + by->offset, by,
+                   nearest);
+}
+INLINE bytes product_codes(ivec sums, const coding *by, ivec *nearest) {
+    return low_bytes(product_bits(sums, by, nearest));
+}
+INLINE int is_near(ivec nearest, int32_t doubt) {
+    return any(nearest < (ivec){0} + (INT32_MIN + (doubt << (33 - UNIT_BITS))));
+}

@@ -5,13 +5,12 @@
 // of nr blocks of outputs, four inputs, 16 nr outputs, these four); where every channel
 // has a window of its own, (block, four rows of it, columns of it, 16 channels, these
 // four).
-#include "dot.h"
-#include "results.h"
+#include "quantized_windows.h"
 #include "tiles.h"
 
 enum {
     AHEAD = 4096,      // of weights: bytes that are asked for before they are used
-    MOST_COLUMNS = 64  // of input that a tile's windows go over
+    ROOM = 256 << 10   // bytes that inputs and results of some tiles may take in cache
 };
 
 typedef struct {
@@ -20,7 +19,11 @@ typedef struct {
     const int32_t *from;
     const run *runs;
     int64_t n_runs;
-    int32_t *sums;  // (row, nr blocks)
+    const int32_t *start;  // of sums
+    int32_t *sums;         // (row, nr blocks)
+    const outputs *to;
+    const int32_t *places;  // of codes of pixels, from `codes` on; 0: sums are wanted
+    uint8_t *codes;
 } piece;
 
 INLINE int32_t four(const uint8_t *p) {
@@ -29,11 +32,13 @@ INLINE int32_t four(const uint8_t *p) {
     return n;
 }
 
-INLINE void multiply(const int R, const int NR, const piece *p) {
+// Sums of a tile, or its codes: then sums are stored and 1 is the result where codes are
+// to be found by division.
+INLINE int multiply(const int R, const int NR, const piece *p) {
     const int n = NR * PARTS;
     ivec acc[MOST_ROWS][MOST * PARTS];
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-        acc[r][j] = (ivec){0};
+        acc[r][j] = whole(p->start + j * WIDTH);
     const int8_t *w = p->weight;
     for (const run *runs = p->runs; runs < p->runs + p->n_runs; runs++) {
         const uint8_t *at[MOST_ROWS];
@@ -49,8 +54,25 @@ INLINE void multiply(const int R, const int NR, const piece *p) {
             }
         }
     }
+    if (p->places) {
+        const int32_t *places = p->places;
+        uint8_t *codes = p->codes;
+        coding by[MOST * PARTS];
+        ivec nearest[MOST * PARTS], all_near = (ivec){0} + INT32_MAX;
+        UNROLLED for (int j = 0; j < n; j++) {
+            by[j] = coding_of(p->to, j * WIDTH);
+            nearest[j] = all_near;
+        }
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++) {
+            const bytes b = product_codes(acc[r][j], &by[j], &nearest[j]);
+            memcpy(codes + places[r] + j * WIDTH, &b, WIDTH);
+        }
+        UNROLLED for (int j = 0; j < n; j++) all_near = lesser(all_near, nearest[j]);
+        if (!is_near(all_near, p->to->doubt)) return 0;
+    }
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
         memcpy(p->sums + (r * n + j) * WIDTH, &acc[r][j], 4 * WIDTH);
+    return 1;
 }
 
 // X(pixels, blocks): accumulators, weights and one input fit the registers.
@@ -65,10 +87,10 @@ INLINE void multiply(const int R, const int NR, const piece *p) {
 #define SIZES(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(1, 4)
 #endif
 #define DEFINE(R, NR) \
-    static void tile_##R##_##NR(const piece *p) { multiply(R, NR, p); }
+    static int tile_##R##_##NR(const piece *p) { return multiply(R, NR, p); }
 #define NAMED(R, NR) [R][NR] = tile_##R##_##NR,
 SIZES(DEFINE)
-static void (*const KERNELS[MOST_ROWS + 1][MOST + 1])(const piece *) = {SIZES(NAMED)};
+static int (*const KERNELS[MOST_ROWS + 1][MOST + 1])(const piece *) = {SIZES(NAMED)};
 static const int ROWS[MOST + 1] = ROWS_OF;
 
 // The sum of all bytes in a pixel's receptive field.
@@ -90,113 +112,66 @@ static int32_t bytes_of(const piece *p, int64_t row) {
     return total;
 }
 
-// Results of a tile of a group, whose first output is `channel`.
-static void one_tile(const quantized_record *r, const call *c, const outputs *to,
-                     int64_t channel, int64_t first, int64_t rows) {
-    const int64_t nr = r->nr;
-    int32_t sums[MOST_ROWS * MOST * LANES], above[MOST_ROWS];
-    const piece p = {
+static const int32_t NOTHING[MOST * LANES];
+
+// Results of tiles of a group, from `low` up to `high`; channel: its first output.
+static void some_tiles(const quantized_record *r, const call *c, int64_t channel,
+                       int64_t low, int64_t high, int64_t tiles) {
+    const int64_t rows = r->rows / tiles, longer = r->rows % tiles, nr = r->nr;
+    ALIGNED int32_t sums[MOST_ROWS * MOST * LANES];
+    int32_t above[MOST_ROWS];
+    outputs to;
+    outputs_of(r, c, channel, &to);
+    const int is_direct = is_of_codes_alone(r, &to) && to.doubt
+                          && channel + nr * LANES <= r->outs;
+    const int32_t *from = at(c, r->from), *places = at(c, r->places);
+    piece p = {
         .x = at(c, r->x),
         .weight = (const int8_t *)at(c, r->weight) + channel * r->depth,
-        .from = (const int32_t *)at(c, r->from) + first,
         .runs = at(c, r->runs),
         .n_runs = r->n_runs,
+        .start = r->one ? to.base : NOTHING,
         .sums = sums,
+        .to = &to,
+        .codes = is_direct ? (uint8_t *)at(c, r->codes) + channel : 0,
     };
-    KERNELS[rows][nr](&p);
-    for (int64_t row = 0; row < rows && to->is_shifted; row++)
-        above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle_of(r, c, first + row);
-    for (int64_t j = 0; j < nr; j++) {
-        const sums_of_block s = {to,    sums + j * LANES, to->is_shifted ? above : 0,
-                                 nr * LANES, first, rows, channel + j * LANES, j * LANES};
-        if (s.channel < r->outs) finish(r, c, &s);
+    for (int64_t t = low; t < high; t++) {
+        const int64_t first = t * rows + (t < longer ? t : longer);
+        const int64_t count = rows + (t < longer);
+        p.from = from + first;
+        p.places = is_direct ? places + first : 0;
+        if (!KERNELS[count][nr](&p)) continue;
+        for (int64_t row = 0; row < count && to.is_shifted; row++)
+            above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle_of(r, c, first + row);
+        finish_tile(r, c, &to, sums, to.is_shifted ? above : 0, channel, first, count);
     }
 }
 
-// Four bytes of a channel, one below the other, in each lane: some rows of a window.
-INLINE ivec column(const uint8_t *x, int64_t line, int64_t rows) {
-    ivec all_four = {0};
-    for (int64_t i = 0; i < rows; i++) all_four |= widened(x + i * line) << (int)(8 * i);
-    return all_four;
-}
-
-// R pixels side by side: sums of LANES / PARTS channels over one row of columns.
-INLINE void weigh(const int R, const ivec *columns, const quantized_record *r,
-                  const int8_t *w, int32_t *sums) {
-    ivec acc[MOST_ROWS];
-    UNROLLED for (int i = 0; i < R; i++) acc[i] = whole(sums + i * LANES);
-    for (int64_t k = 0; k < r->kernel1; k++) {
-        ivec tap;
-        memcpy(&tap, w + k * 4 * LANES, sizeof tap);
-        const ivec *at = columns + k * r->dilation1;
-        UNROLLED for (int i = 0; i < R; i++) acc[i] = dot(acc[i], at[i * r->stride], tap);
-    }
-    UNROLLED for (int i = 0; i < R; i++) memcpy(sums + i * LANES, &acc[i], sizeof *acc);
-}
-
-// A block of channels, each with weights of its own: some pixels of a line.
-static void window_tile(const quantized_record *r, const call *c, const outputs *to,
-                        int64_t channel, int64_t first, int64_t rows) {
-    enum { TOGETHER = 4 };
-    int32_t sums[MOST_ROWS * LANES] = {0};
-    ivec columns[MOST_COLUMNS];
-    const uint8_t *x = (const uint8_t *)at(c, r->x)
-                       + ((const int32_t *)at(c, r->from))[first] + channel;
-    const int8_t *w = (const int8_t *)at(c, r->weight) + channel * r->depth;
-    const int64_t count = (rows - 1) * r->stride + (r->kernel1 - 1) * r->dilation1 + 1;
-    const int64_t down = r->dilation0 * r->line;
-    for (int64_t k = 0; k < r->kernel0; k += 4, w += 4 * LANES * r->kernel1)
-        UNROLLED for (int v = 0; v < PARTS; v++) {
-            const uint8_t *top = x + k * down + v * WIDTH;
-            const int64_t deep = r->kernel0 - k < 4 ? r->kernel0 - k : 4;
-            if (deep == 3)
-                for (int64_t i = 0; i < count; i++)
-                    columns[i] = column(top + i * r->row, down, 3);
-            else
-                for (int64_t i = 0; i < count; i++)
-                    columns[i] = column(top + i * r->row, down, deep);
-            int64_t i = 0;
-            const int8_t *own = w + 4 * WIDTH * v;
-            for (; i + TOGETHER <= rows; i += TOGETHER)
-                weigh(TOGETHER, columns + i * r->stride, r, own,
-                      sums + i * LANES + v * WIDTH);
-            for (; i < rows; i++)
-                weigh(1, columns + i * r->stride, r, own, sums + i * LANES + v * WIDTH);
-        }
-    const sums_of_block s = {to, sums, 0, LANES, first, rows, channel, 0};
-    finish(r, c, &s);
-}
-
-static void windows(const quantized_record *r, const call *c, int64_t part,
-                    int64_t parts) {
-    const int64_t tiles = (r->width + MOST_ROWS - 1) / MOST_ROWS;
-    outputs to;
-    SHARE(r->rows / r->width * r->groups);
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t line = u / r->groups * r->width, channel = u % r->groups * LANES;
-        outputs_of(r, c, channel, &to);
-        for (int64_t t = 0; t < tiles; t++) {
-            const int64_t start = t * r->width / tiles, end = (t + 1) * r->width / tiles;
-            window_tile(r, c, &to, channel, line + start, end - start);
-        }
-    }
+// Tiles that go through all groups before the next ones, so that what is read and
+// written of them stays in cache; all of them if they are few.
+static int64_t together(const quantized_record *r, const call *c, int64_t tiles) {
+    const int32_t *from = at(c, r->from);
+    const int64_t read = from[r->rows - 1] - from[0];
+    const int64_t size = read + r->rows * r->groups * r->nr * LANES;
+    return size <= ROOM ? tiles : (tiles * (ROOM / 2) + size - 1) / size;
 }
 
 void quantized(const void *record, const call *c, int64_t part, int64_t parts) {
     const quantized_record *r = record;
     const int64_t most = ROWS[r->nr], tiles = (r->rows + most - 1) / most;
-    int64_t known = -1;
-    outputs to;
     if (r->kernel0) {
         windows(r, c, part, parts);
         return;
     }
+    const int64_t chunk = together(r, c, tiles);
     SHARE(r->groups * tiles);
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t group = u / tiles, tile = u % tiles, channel = group * r->nr * LANES;
-        const int64_t start = tile * r->rows / tiles, end = (tile + 1) * r->rows / tiles;
-        if (group != known) outputs_of(r, c, channel, &to);
-        known = group;
-        one_tile(r, c, &to, channel, start, end - start);
+    for (int64_t start = 0; start < tiles; start += chunk) {
+        const int64_t end = start + chunk < tiles ? start + chunk : tiles;
+        for (int64_t group = 0; group < r->groups; group++) {
+            const int64_t u = start * r->groups + group * (end - start) - start;
+            const int64_t low = first - u > start ? first - u : start;
+            const int64_t high = behind - u < end ? behind - u : end;
+            if (low < high) some_tiles(r, c, group * r->nr * LANES, low, high, tiles);
+        }
     }
 }

@@ -12,16 +12,20 @@ enum {
 // What sums of the outputs of a group become: (sum + base) * unit + added, less what
 // zero points of weights add. Where every row has a scale, unit and base are those of 1.
 typedef struct {
-    float unit[MOST * LANES], added[MOST * LANES];
+    ALIGNED float unit[MOST * LANES], added[MOST * LANES];
     int32_t base[MOST * LANES], zero[MOST * LANES], is_shifted;
     vec least, most;   // of results that are activated, where that is cheap
     scheme to, bound;  // of their codes, and with the activation's bounds as steps
+    // A code from a sum by one product: it is bits 15 to 22 of sum * steps + offset.
+    ALIGNED float steps[MOST * LANES], offset[MOST * LANES];
+    vec lowest, highest;  // of these
+    int32_t doubt;        // units in the last place; 0 where codes are found by division
 } outputs;
 
 // Sums of LANES channels of a tile.
 typedef struct {
     const outputs *to;     // of the group
-    const int32_t *sums;   // (row, ...), `step` apart
+    const int32_t *sums;   // (row, ...), `step` apart; with the base where it is of 1
     const int32_t *above;  // of each row: the sum of its codes; 0 where weights have no
                            // zero points
     int64_t step, first, rows, channel, lane;
@@ -49,6 +53,26 @@ INLINE int in_units(vec bias, vec unit, ivec *units) {
     if (any(other)) return 0;
     *units = __builtin_convertvector(near, ivec);
     return 1;
+}
+
+// For up to 255.5 steps the product errs by less than 1024 / 2**24, and with numbers that
+// are added by less than (1536 + 5 |added|) / 2**24: two roundings of its own, two to four of
+// the numbers that it stands for.
+INLINE void steps_of_outputs(outputs *o, int64_t count) {
+    const vec to_byte = o->to.zero + (FLOOR + SHIFT + .5f);
+    vec most = {0}, none = {0};
+    for (int64_t i = 0; i < count; i += WIDTH) {
+        const vec steps = load(o->unit + i) / o->to.scale,
+                  added = load(o->added + i) / o->to.scale;
+        store(o->steps + i, steps);
+        store(o->offset + i, added + to_byte);
+        most = at_least(most, at_least(-added, added));
+        none += steps * 0 + added * 0;
+    }
+    const float added = greatest_of(most), doubt = added == 0 ? 2 : 4 + added / 64;
+    o->doubt = sum_of(none) == 0 && doubt < 1024 ? (int32_t)doubt : 0;
+    o->lowest = o->bound.low + to_byte;
+    o->highest = o->bound.high + to_byte;
 }
 
 static void outputs_of(const quantized_record *r, const call *c, int64_t channel,
@@ -80,6 +104,7 @@ static void outputs_of(const quantized_record *r, const call *c, int64_t channel
         store(o->added + i, added);
         memcpy(o->base + i, &base, sizeof base);
     }
+    if (r->y_scale >= 0) steps_of_outputs(o, count);
 }
 
 // WIDTH channels from the i-th of the block on, all rows; activated where that is cheap.
@@ -91,7 +116,7 @@ INLINE void scaled(const quantized_record *r, const call *c, const sums_of_block
     const vec of = load(s->to->unit + lane), added = load(s->to->added + lane);
     const ivec zero = whole(s->to->zero + lane), each = whole(s->to->base + lane);
     vec unit = of;
-    ivec base = each;
+    ivec base = {0};
     const float *more = residual + s->first * r->out_row
                         + s->channel / LANES * r->out_block + i;
     for (int64_t row = 0; row < s->rows; row++) {
@@ -158,38 +183,63 @@ INLINE void put_codes(const quantized_record *r, const call *c, const sums_of_bl
     fill_codes(r, c, s, wrong);
 }
 
-// The same from the sums, where nothing but codes is wanted of them: rounding keeps order,
-// so that bounds of results are bounds of codes.
-static void codes_alone(const quantized_record *r, const call *c,
-                        const sums_of_block *s) {
-    const int32_t *sums = s->sums, *places = (const int32_t *)at(c, r->places) + s->first;
-    uint8_t *out = (uint8_t *)at(c, r->codes) + s->channel;
-    const int64_t rows = s->rows, step = s->step;
-    const scheme to = s->to->bound;
+// Codes of a block, by division.
+static void divided_codes(const quantized_record *r, const call *c,
+                          const sums_of_block *s) {
     vec wrong = {0};
     UNROLLED for (int64_t i = 0; i < LANES; i += WIDTH) {
         const vec unit = load(s->to->unit + s->lane + i),
                   added = load(s->to->added + s->lane + i);
-        const ivec base = whole(s->to->base + s->lane + i);
-        for (int64_t row = 0; row < rows; row++) {
-            const ivec sum = whole(sums + row * step + i) + base;
+        for (int64_t row = 0; row < s->rows; row++) {
+            const ivec sum = whole(s->sums + row * s->step + i);
             const vec v = __builtin_convertvector(sum, vec) * unit + added;
-            const bytes b = codes_of(v, &to, &wrong);
-            memcpy(out + places[row] + i, &b, WIDTH);
+            const bytes b = codes_of(v, &s->to->bound, &wrong);
+            memcpy(place_of(r, c, s, row) + i, &b, WIDTH);
         }
     }
     fill_codes(r, c, s, wrong);
 }
 
+INLINE coding coding_of(const outputs *to, int64_t lane) {
+    return (coding){load(to->steps + lane), load(to->offset + lane), to->lowest,
+                    to->highest, doubting(to->doubt)};
+}
+
+// The codes of a block, where nothing else is wanted of it.
+static void codes_alone(const quantized_record *r, const call *c,
+                        const sums_of_block *s) {
+    const outputs *to = s->to;
+    const int32_t *places = (const int32_t *)at(c, r->places) + s->first;
+    uint8_t *out = (uint8_t *)at(c, r->codes) + s->channel;
+    int is_divided = !to->doubt;
+    UNROLLED for (int64_t i = 0; i < LANES && !is_divided; i += WIDTH) {
+        const coding by = coding_of(to, s->lane + i);
+        ivec nearest = (ivec){0} + INT32_MAX;
+        for (int64_t row = 0; row < s->rows; row++) {
+            const bytes b =
+                product_codes(whole(s->sums + row * s->step + i), &by, &nearest);
+            memcpy(out + places[row] + i, &b, WIDTH);
+        }
+        is_divided = is_near(nearest, to->doubt);
+    }
+    if (is_divided)
+        divided_codes(r, c, s);
+    else if (r->outs - s->channel < LANES)
+        fill_codes(r, c, s, (vec){0});
+}
+
+// Whether nothing but codes is wanted of results and zero points of weights add nothing.
+// Rounding keeps order, so that bounds of results are bounds of codes.
+INLINE int is_of_codes_alone(const quantized_record *r, const outputs *to) {
+    return r->codes >= 0 && r->out < 0 && r->values < 0 && r->one && r->residual < 0
+           && !to->is_shifted
+           && (r->act == ACT_CLIP || r->act == ACT_RELU || r->act == ACT_NONE);
+}
+
 static void finish(const quantized_record *r, const call *c, const sums_of_block *s) {
     const int is_cheap =
         r->act == ACT_CLIP || r->act == ACT_RELU || r->act == ACT_NONE;
-    if (r->codes >= 0 && r->out < 0 && r->values < 0 && r->one && r->residual < 0
-        && !s->above && is_cheap) {
-        codes_alone(r, c, s);
-        return;
-    }
-    float y[MOST_ROWS * LANES];  // (row, LANES)
+    ALIGNED float y[MOST_ROWS * LANES];  // (row, LANES)
     const int64_t left = r->outs - s->channel;
     const int64_t count = r->out_row == LANES || left > LANES ? LANES : left;
     const int64_t place = s->first * r->out_row + s->channel / LANES * r->out_block;
@@ -208,4 +258,19 @@ static void finish(const quantized_record *r, const call *c, const sums_of_block
                    (float *)at(c, r->values) + place);
     for (int64_t row = 0; row < s->rows && out; row++)
         put_some(out + row * r->out_row, y + row * LANES, count);
+}
+
+// Results of the blocks of a tile. above: as in `sums_of_block`.
+static void finish_tile(const quantized_record *r, const call *c, const outputs *to,
+                        const int32_t *sums, const int32_t *above, int64_t channel,
+                        int64_t first, int64_t rows) {
+    const int is_alone = is_of_codes_alone(r, to);
+    for (int64_t j = 0; j < r->nr && channel + j * LANES < r->outs; j++) {
+        const sums_of_block s = {to, sums + j * LANES, above, r->nr * LANES,
+                                 first, rows, channel + j * LANES, j * LANES};
+        if (is_alone)
+            codes_alone(r, c, &s);
+        else
+            finish(r, c, &s);
+    }
 }

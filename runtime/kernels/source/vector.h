@@ -21,6 +21,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 16")
+#define ALIGNED _Alignas(64)  // a cache line: no vector lies in two
 
 typedef float vec __attribute__((vector_size(4 * WIDTH)));
 typedef int32_t ivec __attribute__((vector_size(4 * WIDTH)));
@@ -103,6 +104,17 @@ INLINE vec less(vec a, vec b) {
 INLINE vec greater(vec a, vec b) { return choose((ivec)(a != a), a, at_least(a, b)); }
 INLINE vec less(vec a, vec b) { return choose((ivec)(a != a), a, at_most(a, b)); }
 #endif
+
+INLINE ivec lesser(ivec a, ivec b) {
+#if defined(__AVX512F__)
+    return (ivec)_mm512_min_epi32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    return (ivec)_mm256_min_epi32((__m256i)a, (__m256i)b);
+#else
+    const ivec is_less = a < b;
+    return (is_less & a) | (~is_less & b);
+#endif
+}
 
 // Of a vector's elements, by halves.
 INLINE float sum_of(vec v) {

@@ -27,6 +27,9 @@ from burnish.plan.graph import Node, Value
 _DEEPEST = 1 << 15
 """Products of codes whose sum, with what zero points add, is in 32 bits."""
 
+_TOGETHER = 4
+"""Inputs whose products are added at once."""
+
 _TILE, _MOST_COLUMNS = 12, 64
 """Pixels of a tile, and columns that it may go over, where channels have windows."""
 
@@ -45,7 +48,7 @@ def quantized_linear(b: Builder, node: Node) -> bool:
     x, weight, bias, *residual = node.args
     found = whole(b, weight, bool(node.options.get("turned")))
     width = x.shape[-1]
-    row = _upwards(width, LANES)
+    row, deep = _upwards(width, LANES), _upwards(width, _TOGETHER)
     rows = x.size // width
     if found is None or row > _DEEPEST or rows * row >= 2**31:
         return False
@@ -53,7 +56,7 @@ def quantized_linear(b: Builder, node: Node) -> bool:
     outs = found.outs
     _add(
         b, node, x, found, maps, PLAIN, width, bias,
-        begins=np.arange(rows) * row, runs=[(0, 0, row)], channels=width,
+        begins=np.arange(rows) * row, runs=[(0, 0, deep)], channels=width,
         out=b.result(node.result), out_row=outs, out_block=LANES,
         residual=b.spot(residual[0]) if residual else None,
     )  # fmt: skip
@@ -72,7 +75,7 @@ def quantized_conv(b: Builder, node: Node, w: Window) -> bool:
         return False
     rounded, found = b.rounded[x.place], whole(b, weight, False)
     is_narrow = count < LANES and not b.has(rounded.x, CHANNELS) and not is_own
-    row = _upwards(count, 4 if is_narrow else LANES)
+    row = _upwards(count, _TOGETHER if is_narrow else LANES)
     if found is None or not rounded.one or math.prod(w.kernel) * row > _DEEPEST:
         return False
     if is_own and not (found.is_symmetric and _columns(w) <= _MOST_COLUMNS):
@@ -99,12 +102,13 @@ def quantized_conv(b: Builder, node: Node, w: Window) -> bool:
         + (np.arange(out[0]) * stride[0] * wide)[:, None]
         + np.arange(out[1]) * stride[1]
     ).reshape(-1) * row
+    deep = row if is_own else _upwards(count, _TOGETHER)
     runs = [
-        ((i * dilation[0] * wide + j * dilation[1]) * row, 0, row)
+        ((i * dilation[0] * wide + j * dilation[1]) * row, 0, deep)
         for i in range(kernel[0])
         for j in range(kernel[1])
     ]
-    if dilation[1] == 1:  # the taps of a row lie side by side
+    if dilation[1] == 1 and deep == row:  # the taps of a row lie side by side
         runs = [(x, 0, kernel[1] * row) for x, _, _ in runs[:: kernel[1]]]
     own = {
         "kernel0": kernel[0], "kernel1": kernel[1], "dilation0": dilation[0],
@@ -147,7 +151,7 @@ def _add(
     nr = 4 if rows <= _FEW_ROWS and count >= 4 else min(count, 2)
     depth = sum(length for _, _, length in runs)
     if window is None:
-        packed = weight.packed(nr, channels, maps.row)
+        packed = weight.packed(nr, channels, _upwards(channels, _TOGETHER))
         flops = 2 * rows * depth * weight.outs
     else:
         nr, kernel = 1, (window["kernel0"], window["kernel1"])
