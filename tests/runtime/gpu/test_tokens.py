@@ -313,6 +313,7 @@ def test_two_decoders_eager_work_and_other_streams_in_turn():
     except ImportError:
         torch = None
     noise = cupy.ones((512, 512), np.float32)
+    cupy.cuda.get_current_stream().synchronize()
     for at in range(4, 30):
         new = ids[:, at : at + 1]
         with other:
@@ -328,5 +329,6 @@ def test_two_decoders_eager_work_and_other_streams_in_turn():
         second = decoders[1](new, cache=own[1])
         near(made.numpy(), models[0](new, cache=plain[0]).numpy(), 2e-5)
         near(second.numpy(), models[1](new, cache=plain[1]).numpy(), 2e-5)
+        other.synchronize()
         assert float(busy[0, 0]) == 3
         assert beside is None or float(beside[-1, 0]) == 512
