@@ -1,12 +1,19 @@
 """BERT-base's encoder and steps of training on a GPU, beside PyTorch's.
 
     python benchmarks/gpu.py [--rounds 30] [--compiled] [--tf32] [--only TEXT]
+    python benchmarks/gpu.py --bar [--precision bf16] [--only TEXT]
 
 float32 without TF32, the same weights and inputs; the numbers are compared before they
 are timed. A run ends when the GPU is done. What is printed: milliseconds (the median)
 and the greatest difference, relative to the greatest number. --compiled times
 burnish.compile and torch.compile's reduce-overhead mode too; --tf32 lets PyTorch and
 burnish.compile round what products multiply.
+
+--bar: the steps of training alone, compiled, in each precision (fp32, tf32, bf16) or
+one of them, beside torch.compile's default and reduce-overhead modes (channels-last
+where there are pictures, autocast for bf16); how far the gradients of the first step
+are from PyTorch's of float32, PyTorch's own in the same precision beside ours; and
+PyTorch's time over ours, for its better mode.
 """
 
 from __future__ import annotations
@@ -14,7 +21,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from networks import cnn, resnet50
@@ -214,7 +221,21 @@ def training(
     return {"runs": runs, "apart": apart, "report": report}
 
 
-def steps(compiled: bool, tf32: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+class Row(NamedTuple):
+    """A step that is timed: what makes its network, its data and its optimizers."""
+
+    make: Callable[[bool], Any]
+    data: Callable[[], Any]
+    rules: Callable[[], Any]
+    compiled: bool
+    tf32: bool
+
+    def __call__(self) -> dict[str, Any]:
+        data, rules = self.data(), self.rules()
+        return training(self.make, data, rules, self.compiled, self.tf32)
+
+
+def steps(compiled: bool, tf32: bool) -> Iterator[tuple[str, Row]]:
     """The steps of training that are timed."""
     import torch
 
@@ -222,8 +243,8 @@ def steps(compiled: bool, tf32: bool) -> Iterator[tuple[str, Callable[[], Any]]]
 
     functional = torch.nn.functional
 
-    def run(make: Any, data: Any, rules: Any) -> Callable[[], Any]:
-        return lambda: training(make, data(), rules(), compiled, tf32)
+    def run(make: Any, data: Any, rules: Any) -> Row:
+        return Row(make, data, rules, compiled, tf32)
 
     def adam() -> Any:
         return optim.Adam(), lambda p: torch.optim.Adam(p, RATE, fused=True)
@@ -279,13 +300,123 @@ def lines(rounds: int, compiled: bool, tf32: bool, only: str) -> Iterator[str]:
             yield f"    {found['report']}"
 
 
+def gradients_apart(found: dict[str, Any], exact: dict[str, Any]) -> float:
+    """The distance of all gradients together, relative to those of `exact`."""
+    gap = sum(float(((found[k] - v).double() ** 2).sum()) for k, v in exact.items())
+    whole = sum(float((v.double() ** 2).sum()) for v in exact.values())
+    return (gap / whole) ** 0.5
+
+
+def barred(
+    make: Callable[[bool], Any], data: Any, rules: Any, precision: str, rounds: int
+) -> Iterator[str]:
+    """One network's step in one precision: its errors, times and ratio."""
+    import torch
+
+    import burnish
+    from burnish import Tensor, nn
+
+    theirs, ours = make(True), make(False)
+    ours.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
+    given, labels = data
+    model, peer = ours.to("cuda:autodiff"), theirs.cuda()
+    rule, other = rules[0], rules[1](peer.parameters())
+    x, t = [Tensor(a).to("cuda") for a in given], Tensor(labels).to("cuda")
+    z, t2 = [torch.from_numpy(a).cuda() for a in given], torch.from_numpy(labels).cuda()
+    if z[0].ndim == 4:
+        last = torch.channels_last
+        peer, z[0] = peer.to(memory_format=last), z[0].contiguous(memory_format=last)
+
+    def loss_of(net: Any, half: bool) -> Any:
+        with torch.autocast("cuda", torch.bfloat16, enabled=half):
+            return torch.nn.functional.cross_entropy(net(*z), t2)
+
+    def slopes(half: bool) -> Any:
+        peer.zero_grad()
+        loss_of(peer, half).backward()
+        return {k: p.grad.clone() for k, p in peer.named_parameters()}
+
+    def their_step(net: Any) -> Any:
+        other.zero_grad()
+        loss = loss_of(net, precision == "bf16")
+        loss.backward()
+        other.step()
+        return loss
+
+    def our_slopes(x: Any, t: Any) -> Any:
+        found = nn.cross_entropy(model(*x), t).backward()
+        return {k: found.get(p) for k, p in model.named_parameters()}
+
+    def our_step(x: Any, t: Any, rate: float) -> Any:
+        loss = nn.cross_entropy(model(*x), t)
+        rule.step(rate, model, loss.backward())
+        return loss
+
+    dropouts = [
+        m
+        for _, m in (*model.named_modules(), *peer.named_modules())
+        if type(m).__name__ == "Dropout"
+    ]
+    rates = [m.p for m in dropouts]
+    for each in dropouts:
+        each.p = 0.0  # for the comparison: each draws its own masks
+    allowed(False)
+    exact = slopes(False)
+    allowed(precision != "fp32")
+    own = slopes(precision == "bf16")
+    fast = burnish.compile(our_slopes, precision=precision)
+    near = {k: torch.from_dlpack(v.data) for k, v in fast(x, t).items()}
+    errors = gradients_apart(near, exact), gradients_apart(own, exact)
+    del near, own, exact, fast
+    for each, p in zip(dropouts, rates, strict=True):
+        each.p = p
+    wait = torch.cuda.synchronize
+    step = burnish.compile(our_step, precision=precision)
+    times = {"burnish": milliseconds(lambda: step(x, t, RATE), wait, rounds)}
+    for mode in ("reduce-overhead", "default"):
+        torch._dynamo.reset()
+        quick = torch.compile(peer, mode=mode)
+        times[mode] = milliseconds(lambda net=quick: their_step(net), wait, rounds)
+    best = min(times["default"], times["reduce-overhead"])
+    shown = "  ".join(f"{whose} {time:.3f}" for whose, time in times.items())
+    yield (
+        f"{precision}: {shown}  ratio {best / times['burnish']:.2f}  "
+        f"gradients apart {errors[0]:.1e}, torch {errors[1]:.1e}"
+    )
+    yield f"    {step.explain().splitlines()[0]}"
+
+
+def allowed(tf32: bool) -> None:
+    """Let PyTorch round what products of float32 multiply, or not."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+
+
+def bar(rounds: int, precision: str, only: str) -> Iterator[str]:
+    """Every network of the bar, in every precision."""
+    for name, made in steps(False, False):
+        if only not in name:
+            continue
+        yield name
+        for each in (precision,) if precision else ("fp32", "tf32", "bf16"):
+            yield from barred(made.make, made.data(), made.rules(), each, rounds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--only", default="", help="rows whose name has this text")
+    parser.add_argument("--bar", action="store_true", help="the steps of the bar")
+    parser.add_argument("--precision", default="", help="the bar in this one alone")
     options = parser.parse_args()
+    if options.bar:
+        for line in bar(options.rounds, options.precision, options.only):
+            print(line, flush=True)
+        return
     for line in lines(options.rounds, options.compiled, options.tf32, options.only):
         print(line, flush=True)
 

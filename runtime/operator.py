@@ -140,6 +140,7 @@ class Operator(Function[P, A, T]):
         self.most = sys.maxsize if self.variadic else len(self.arguments)
         self.rules: dict[str, Rule] = {}
         self.rules_on: dict[str, dict[str, Rule]] = {}
+        self.bfloat16_rules: set[str] = set()
         self.memory_bound = False
 
     def __reduce__(self) -> str:
@@ -152,8 +153,16 @@ class Operator(Function[P, A, T]):
 
         return inspect.signature(self.value)
 
-    def vjp(self, *names: Any, on: str | None = None) -> Any:
-        """Register a gradient rule; see the module's docstring for its forms."""
+    def vjp(
+        self, *names: Any, on: str | None = None, takes_bfloat16: bool = False
+    ) -> Any:
+        """Register a gradient rule; see the module's docstring for its forms.
+
+        takes_bfloat16: whether the rule for a GPU computes bfloat16 in float32 and
+        rounds once.
+        """
+        if takes_bfloat16:
+            self.bfloat16_rules.update(names)
         rules = self.rules if on is None else self.rules_on.setdefault(on, {})
         if len(names) == 1 and callable(names[0]):
             target = "*" if self.variadic and not self.arguments else self.arguments[0]
@@ -306,10 +315,9 @@ class Operator(Function[P, A, T]):
         """The gradient of each argument, None where it is not needed."""
         options = {**self.defaults, **options}
         if bfloat16.possible() and bfloat16.is_among(args):
-            held, (g, y, args) = args, bfloat16.widened((g, y, args))
-            parts = self._parts(g, y, args, options, needed)
-            return list(map(bfloat16.like, parts, held))
-        return self._parts(g, y, args, options, needed)
+            parts = self._parts(g, y, args, options, needed, True)
+            return list(map(bfloat16.like, parts, args))
+        return self._parts(g, y, args, options, needed, False)
 
     def _parts(
         self,
@@ -318,20 +326,30 @@ class Operator(Function[P, A, T]):
         args: tuple[Any, ...],
         options: dict[str, Any],
         needed: list[bool],
+        widens: bool,
     ) -> list[Any]:
+        """`pull`; widens: rules that do not take bfloat16 are given float32."""
         named = len(self.arguments)
         parts: list[Any] = [None] * len(args)
         done: set[int] = set()
         kernels = self._kernels_of(g) if self.rules_on else {}
+        held = g, y, args
+
+        def pulled(rule: Callable[..., Any], takes_bfloat16: bool) -> Any:
+            g, y, args = held
+            if widens and not takes_bfloat16:
+                g, y, args = bfloat16.widened(held)
+            return rule(g, y, *args, **options)
+
         for i, need in enumerate(needed):
             if not need or i in done:
                 continue
             name = self.arguments[i] if i < named else "*"
             rule, names = kernels.get(name) or self._rule(name)
-            result = rule(g, y, *args, **options)
+            result = pulled(rule, name in kernels and name in self.bfloat16_rules)
             if result is NotImplemented:
                 rule, names = self._rule(name)
-                result = rule(g, y, *args, **options)
+                result = pulled(rule, False)
             if name == "*":
                 parts[named:] = result
                 done.update(range(named, len(args)))

@@ -46,7 +46,7 @@ class Fitting:
     epochs: int
     metrics: dict[str, list[Metric]]
     accumulate: int
-    compile: bool
+    compile: bool | str
     store: EventStore
     audience: Audience
     checkpointer: Checkpointer | None
@@ -157,13 +157,19 @@ class Fitting:
     @functools.cached_property
     def _planned_step(self) -> Any:
         """`_whole_step` as plans, which all epochs share; None where it is in parts."""
-        return compile(self._whole_step) if self.compile and self._is_whole else None
+        return self._planned(self._whole_step) if self._is_whole else None
 
     @functools.cached_property
     def _planned_gradients(self) -> Any:
         """`_gradient_step` as plans, where gradients are added up; None elsewhere."""
-        is_part = self.compile and not self._is_whole
-        return compile(self._gradient_step) if is_part else None
+        return None if self._is_whole else self._planned(self._gradient_step)
+
+    def _planned(self, function: Any) -> Any:
+        """A function as plans in the precision asked for; None where none is wanted."""
+        if not self.compile:
+            return None
+        precision = self.compile if isinstance(self.compile, str) else "fp32"
+        return compile(function, precision=precision)
 
     def _whole_step(self, batch: Any, rate: float) -> tuple[Any, Any]:
         """A batch, and the optimizer's step: the item's class, and what it holds."""

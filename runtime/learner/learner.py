@@ -57,6 +57,7 @@ class Learner:
     accumulate: batches an optimizer step; their gradients are averaged.
     compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
     for batches of one shape; up to the gradients with accumulate or several workers.
+    "bf16", or another precision of `burnish.compile`, is that of the steps on a GPU.
     resume: the epoch to go on after, or "last" for the latest checkpoint, where there
     is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.
@@ -79,7 +80,7 @@ class Learner:
         recorder: Recorder | None = None,
         early_stopping: EarlyStopping | None = None,
         accumulate: int = 1,
-        compile: bool = False,  # noqa: A002 - the word for it
+        compile: bool | str = False,  # noqa: A002 - the word for it
         renderer: Renderer | None = None,
         loggers: Sequence[MetricLogger] | None = None,
         interrupter: Interrupter | None = None,

@@ -7,6 +7,9 @@ the operator's plain value, which CuPy computes too, takes over.
 from __future__ import annotations
 
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from burnish.backend import bfloat16, namespace
 from burnish.backend.cuda import kernels, layout
@@ -20,6 +23,7 @@ from burnish.ops import (
     attention,
     conv,
     embedding,
+    index,
     linear,
     norm,
     pool,
@@ -27,15 +31,16 @@ from burnish.ops import (
 )
 from burnish.ops import clip as clipping
 from burnish.ops import loss as losses
+from burnish.ops._kernels import slopes
 from burnish.ops._kernels.blocks import blockwise, positive
 from burnish.ops._kernels.window import window
-from burnish.ops._shapes import unbroadcast
+from burnish.ops._shapes import cast, unbroadcast
 
 
 def _plain(op, *args, **options):
     """The plain value: of bfloat16 computed in float32, as no kernel did it."""
     if not bfloat16.is_among(args):
-        return op.value(*args, **options)
+        return op.value(*bfloat16.widened(args), **options)
     return bfloat16.narrowed(op.value(*bfloat16.widened(args), **options))
 
 
@@ -103,17 +108,17 @@ def _(x):
     return _plain(attention.softmax_or_zero, x) if y is None else y
 
 
-@activation.softmax.vjp("x", on="cupy")
+@activation.softmax.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, *, axis):
     return _or_plain(rows.softmax_gradient(g, y, axis, "softmax"))
 
 
-@activation.log_softmax.vjp("x", on="cupy")
+@activation.log_softmax.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, *, axis):
     return _or_plain(rows.softmax_gradient(g, y, axis, "log_softmax"))
 
 
-@attention.softmax_or_zero.vjp("x", on="cupy")
+@attention.softmax_or_zero.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x):
     return _or_plain(rows.softmax_gradient(g, y, -1, "softmax"))
 
@@ -208,7 +213,14 @@ def _(x, weight, bias=None):
     return _plain(linear.linear, x, weight, bias) if y is None else y
 
 
-@linear.matmul.vjp("a", on="cupy")
+@linear.matmul.on("cupy", takes_bfloat16=True)
+def _(a, b):
+    fits = a.ndim and b.ndim and a.shape[-1] == b.shape[max(b.ndim - 2, 0)]
+    y = cublaslt.matmul(a, b) if fits else None
+    return _plain(linear.matmul, a, b) if y is None else y
+
+
+@linear.matmul.vjp("a", on="cupy", takes_bfloat16=True)
 def _(g, y, a, b):
     if a.ndim < 2 or b.ndim < 2:
         return NotImplemented
@@ -216,7 +228,7 @@ def _(g, y, a, b):
     return NotImplemented if part is None else unbroadcast(part, a)
 
 
-@linear.matmul.vjp("b", on="cupy")
+@linear.matmul.vjp("b", on="cupy", takes_bfloat16=True)
 def _(g, y, a, b):
     if a.ndim < 2 or b.ndim < 2:
         return NotImplemented
@@ -226,17 +238,17 @@ def _(g, y, a, b):
     return NotImplemented if part is None else unbroadcast(part, b)
 
 
-@linear.linear.vjp("x", on="cupy")
+@linear.linear.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, weight, bias=None):
     return _or_plain(cublaslt.matmul(g, weight))
 
 
-@linear.linear.vjp("weight", on="cupy")
+@linear.linear.vjp("weight", on="cupy", takes_bfloat16=True)
 def _(g, y, x, weight, bias=None):
     return _or_plain(cublaslt.matmul(_matrix(g).T, _matrix(x)))
 
 
-@linear.linear.vjp("bias", on="cupy")
+@linear.linear.vjp("bias", on="cupy", takes_bfloat16=True)
 def _(g, y, x, weight, bias):
     if g.shape[-1:] != bias.shape or not g.size:
         return NotImplemented
@@ -279,8 +291,8 @@ def _added(y, bias):
     return y + bias
 
 
-@conv.conv.vjp("bias", on="cupy")
-@conv.conv_transpose.vjp("bias", on="cupy")
+@conv.conv.vjp("bias", on="cupy", takes_bfloat16=True)
+@conv.conv_transpose.vjp("bias", on="cupy", takes_bfloat16=True)
 def _(g, y, x, weight, bias, **options):
     if not g.size:
         return NotImplemented
@@ -356,7 +368,7 @@ def _by_channel(g, weight, w, sizes, groups):
     return depthwise.depthwise(g, depthwise.taps(weight)[::-1].copy(), around)
 
 
-@conv.conv_weight_gradient.on("cupy")
+@conv.conv_weight_gradient.on("cupy", takes_bfloat16=True)
 def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     pads = tuple(map(tuple, padding))
     w = conv.window_of(g, kernel, stride, pads, dilation)
@@ -378,8 +390,8 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
             if total is not None:
                 return total.reshape(g.shape[1], x.shape[1], *kernel)
     options = {"stride": stride, "dilation": dilation, "groups": groups}
-    plain = conv.conv_weight_gradient.value
-    return plain(x, g, kernel=kernel, padding=padding, **options)
+    given = {"kernel": kernel, "padding": padding, **options}
+    return _plain(conv.conv_weight_gradient, x, g, **given)
 
 
 _ROOM = 128
@@ -407,7 +419,7 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     return _reduced("max", x, w)
 
 
-@pool.max_pool.vjp("x", on="cupy")
+@pool.max_pool.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, **options):
     w = pool.window_of("max_pool", x, *(options[name] for name in _POOL))
     return _or_plain(depthwise.max_gradient(g, y, x, w))
@@ -481,12 +493,63 @@ def _(x, *, shape, keep_zeros=False):
     return _reshape(x, shape, keep_zeros)
 
 
-for _op in (shape.transpose, shape.split):
+for _op in (shape.transpose, shape.split, index.getitem):
     _op.takes_bfloat16.add("cupy")  # they move values
-for _formula in (activation.gelu, activation.sigmoid, activation.swish):
+for _formula in (
+    activation.gelu,
+    activation.sigmoid,
+    activation.swish,
+    slopes.dropped,
+    slopes.gated,
+    slopes.gelu_gradient,
+    slopes.swish_gradient,
+):
     _formula.takes_bfloat16.add(
         "cupy"
     )  # they are formulas, which `fused` makes kernels of
+
+
+# --- gradients whose rules are kernels, or move values, as they are ---
+
+_RULES: tuple[tuple[Any, str], ...] = (
+    (activation.relu, "x"),
+    (activation.gelu, "x"),
+    (activation.swish, "x"),
+    (arithmetic.add, "a"),
+    (arithmetic.add, "b"),
+    (conv.conv, "x"),
+    (conv.conv, "weight"),
+    (shape.reshape, "x"),
+    (shape.transpose, "x"),
+    (slopes.dropped, "x"),
+)
+for _owner, _name in _RULES:
+    _owner.vjp(_name, on="cupy", takes_bfloat16=True)(_owner.rules[_name][0])
+
+
+@arithmetic.mul.vjp("a", on="cupy", takes_bfloat16=True)
+def _(g, y, a, b):
+    return unbroadcast(arithmetic.mul(g, b), a)
+
+
+@arithmetic.mul.vjp("b", on="cupy", takes_bfloat16=True)
+def _(g, y, a, b):
+    return unbroadcast(arithmetic.mul(g, a), b)
+
+
+@cast.on("cupy", takes_bfloat16=True)
+def _(x, *, dtype):
+    dtype = np.dtype(dtype)
+    are_floats = all(each.name in _FLOATS for each in (x.dtype, dtype))
+    return fused.cast(x, dtype) if are_floats else cast.value(x, dtype)
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@cast.vjp("x", on="cupy", takes_bfloat16=True)
+def _(g, y, x, *, dtype):
+    return cast(g, dtype=x.dtype)
 
 
 # --- losses ---

@@ -118,7 +118,6 @@ class Compiled(Generic[P, R]):
             except CaptureError:  # which the long way finds too
                 pass
         if self._steps.are_made:
-            self._check_step()
             return self._steps(args, options)
         found, given = self._found(args, options)
         if quick and isinstance(found, Plan):
@@ -171,14 +170,6 @@ class Compiled(Generic[P, R]):
 
     def _on_gpu(self, index: int, homes: dict[int, Home], by_value: bool) -> StepPlan:
         return StepPlan(self._function, self._room(index), homes, by_value)
-
-    def _check_step(self) -> None:
-        if self._precision not in ("fp32", "tf32"):
-            raise InputError(
-                "compile: expected precision 'fp32' or 'tf32' for a step of training, "
-                f"got {self._precision!r}, which is for inference: gradients that are "
-                "too small for it would be lost"
-            )
 
     def _room(self, index: int) -> Room:
         if index not in self._rooms:
@@ -389,11 +380,13 @@ def compile(
     11 bits and sums in float32; "fp16" or "bf16" (8 bits and float32's range; it needs
     the package ml_dtypes), with which float32 arguments, parameters and what is
     computed from them are float16 or bfloat16 on a GPU, sums, norms and softmax float32
-    inside, and results float32 again: for inference. All are faster; a CPU does not
-    round. tolerance: the error, of the results' scale, within which a CPU's plan may
-    take kernels that round more than a sum does; from 1e-5 on 3 x 3 convolutions are
-    computed by Winograd's algorithm. off: rules and kernels of a CPU's plans to leave
-    out, by name.
+    inside, and results float32 again. In a step of training parameters, gradients and
+    what optimizers remember stay float32, and so do losses, norms and softmax; products
+    and what follows them are of 16 bits. With "fp16" losses are scaled: a step whose
+    gradients overflow changes nothing. All are faster; a CPU does not round. tolerance:
+    the error, of the results' scale, within which a CPU's plan may take kernels that
+    round more than a sum does; from 1e-5 on 3 x 3 convolutions are computed by
+    Winograd's algorithm. off: rules and kernels of a CPU's plans to leave out, by name.
     """
     if not callable(function):
         raise InputError(

@@ -9,6 +9,8 @@ import numpy as np
 from burnish.backend.cuda.kernels import LONG, kernel
 
 _TILE = 32
+_NARROW = 16
+"""Fewer rows or columns fill less than half of a tile."""
 _WORDS = {
     1: "unsigned char",
     2: "unsigned short",
@@ -88,7 +90,13 @@ def _gathered(array: Any) -> Any:
 def _turn(x: Any, y: Any, count: int, rows: int, columns: int) -> None:
     """Write the matrices of x, as they lie in memory, transposed into y."""
     across, down = -(-columns // _TILE), -(-rows // _TILE)
-    made = kernel("turned", element=_WORDS[x.dtype.itemsize])
+    size = count * rows * columns
+    narrow = min(rows, columns) < _NARROW and -(-size // 256) < LONG
+    made = kernel("turned", element=_WORDS[x.dtype.itemsize], narrow=narrow)
+    if narrow:
+        numbers = map(np.int32, (rows, columns))
+        made((-(-size // 256),), (256,), (x, y, *numbers, size))
+        return
     sizes = map(np.int32, (rows, columns, across, down))
     made((count * across * down,), (_TILE, 8), (x, y, *sizes))
 

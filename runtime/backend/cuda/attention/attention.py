@@ -1,4 +1,4 @@
-"""Attention in one kernel, or in three, for calls without gradients."""
+"""Attention in one kernel or three, and its gradients in two."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
 from burnish.backend.cuda.libraries import workspace
-from burnish.backend.cuda.norms.rows import launch, takes
+from burnish.backend.cuda.norms.rows import contiguous, launch, takes
 from burnish.backend.cuda.products import cublaslt
 
 _MASKS = ("bool", "float16", "bfloat16", "float32")
+_WARPS = 4
 _LOG2E = 1.4426950408889634
 _BLOCKS = 132
 """Fewer blocks of queries leave parts of a GPU idle: smaller ones then."""
@@ -29,8 +30,71 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
     layout = _described(mask, shape)
     if layout is None or v.shape[:-1] != k.shape[:-1]:
         return None
-    y = _in_one(q, k, v, mask, layout, scale, is_causal)
+    found = _in_one(q, k, v, mask, layout, scale, is_causal)
+    y = None if found is None else found[0]
     return _in_three(q, k, v, mask, layout, scale, is_causal) if y is None else y
+
+
+def attended_for_gradient(
+    q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool
+) -> Any:
+    """(attention, the logarithms of its queries' sums) in half precision, or None."""
+    if q.ndim != 4 or q.dtype.char not in "eE" or not takes(q, k, v):
+        return None
+    if q.shape[:-2] != k.shape[:-2] or v.shape != k.shape or q.shape[-1] != k.shape[-1]:
+        return None
+    layout = _described(mask, (*q.shape[:-1], k.shape[-2]))
+    if layout is None:
+        return None
+    q, k, v = (a if _in_packs(a) else contiguous(a) for a in (q, k, v))
+    return _in_one(q, k, v, mask, layout, scale, is_causal, True)
+
+
+def attention_gradient(
+    g: Any,
+    y: Any,
+    logs: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    scale: float,
+    is_causal: bool,
+) -> Any:
+    """The gradients of q, k and v in `attended_for_gradient`."""
+    import cupy
+
+    q, k, v, y, g = (a if _in_packs(a) else contiguous(a) for a in (q, k, v, y, g))
+    n, h, t, d = q.shape
+    keys = k.shape[-2]
+    kind, steps = _described(mask, (n, h, t, keys))
+    made = [
+        cupy.ndarray((n, rows, h, d), q.dtype).transpose(0, 2, 1, 3)
+        for rows in (t, keys, keys)
+    ]
+    arrays = (q, k, v, y, g, *made)
+    strides = [step for array in arrays for step in _steps(array)]
+    sizes = by_value(np.array([*strides, *steps, h], np.int64))
+    sums = cupy.ndarray((n, h, t), np.float32)
+    beside = (q if mask is None else mask, logs, sums, np.float32(scale))
+    setting = {
+        "element": ELEMENTS[q.dtype.name],
+        "wide": "float",
+        "d": d,
+        "warps": _WARPS,
+        "mask": kind,
+        "mask_type": "bool" if mask is None else ELEMENTS[mask.dtype.name],
+        "causal": is_causal,
+    }
+    for form, rows, tile in (
+        ("queries", t, 32),
+        ("keys", keys, 32 if d <= 64 else 16),
+    ):
+        run = kernel("attention_gradient", form=form, tile=tile, **setting)
+        blocks = (-(-rows // (16 * _WARPS)), n * h)
+        lengths = np.int32(t), np.int32(keys)
+        run(blocks, (32 * _WARPS,), (*arrays, *beside, *lengths, sizes))
+    return made
 
 
 def _described(mask: Any, shape: tuple[int, ...]) -> Any:
@@ -51,9 +115,19 @@ def _described(mask: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _in_one(
-    q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    layout: Any,
+    scale: float,
+    is_causal: bool,
+    kept: bool = False,
 ) -> Any:
-    """By matrix instructions: half precision, or single where products are TF32."""
+    """By matrix instructions: half precision, or single where products are TF32.
+
+    With the logarithms of the queries' sums, where they are `kept`.
+    """
     import cupy
 
     d, kind = q.shape[-1], q.dtype.char
@@ -82,13 +156,16 @@ def _in_one(
         by_query=bool(layout[1][2]),
         causal=is_causal,
         plain=mask is None and not is_causal and scale > 0 and k.shape[-2] > 0,
+        kept=kept,
     )
+    logs = cupy.ndarray((n, h, t), np.float32) if kept else None
     steps = [step for array in (q, k, v, y) for step in _steps(array)]
     sizes = by_value(np.array([*steps, *layout[1], h], np.int64))
     lengths = np.int32(t), np.int32(k.shape[-2])
     given = (q, k, v, y, q if mask is None else mask, np.float32(scale * _LOG2E))
-    made(blocks, (32 * warps,), (*given, *lengths, sizes))
-    return y.reshape(q.shape) if q.ndim == 4 else y.reshape(*q.shape[:-1], d)
+    beside = (logs,) if kept else ()
+    made(blocks, (32 * warps,), (*given, *lengths, sizes, *beside))
+    return y.reshape(q.shape if q.ndim == 4 else (*q.shape[:-1], d)), logs
 
 
 def _steps(array: Any) -> list[int]:

@@ -83,24 +83,30 @@ def pooled(form: str, x: Any, w: Any) -> Any:
 
 def max_gradient(g: Any, y: Any, x: Any, w: Any) -> Any:
     """The gradient of x from that of the maximum y under each window, or None."""
+    import cupy
+
     if not takes(x, y, g) or not 3 <= x.ndim <= 4 or x.size >= LONG:
         return None
     if max(w.kernel) > _TAPS:
         return None
     across = is_last(x)
     x, y, g = (last(a) if across else contiguous(a) for a in (x, y, g))
-    made = kernel(
-        "pool_gradient",
-        element=ELEMENTS[x.dtype.name],
-        wide=wide(x.dtype),
-        across=across,
-        kernel=_two(1, w.kernel),
-        stride=_two(1, w.stride),
-        dilation=_two(1, w.dilation),
-    )
-    out = empty_like(x)
-    given = (x, y, g, out, x.size, _geometry(x.shape[2:], w, x.shape[1]))
-    made((-(-x.size // _THREADS),), (_THREADS,), given)
+    places, out = cupy.ndarray(y.size, np.uint8), empty_like(x)
+    ends = x.data.ptr | y.data.ptr | g.data.ptr | out.data.ptr
+    c = x.shape[1]
+    setting: dict[str, Any] = {
+        "element": ELEMENTS[x.dtype.name],
+        "wide": wide(x.dtype),
+        "across": across,
+        "width": _width(x.dtype, c, not ends & 15) if across else 1,
+        "kernel": _two(1, w.kernel),
+        "stride": _two(1, w.stride),
+        "dilation": _two(1, w.dilation),
+    }
+    first, spread = kernel("pool_places", **setting), kernel("pool_gradient", **setting)
+    sizes, part = _geometry(x.shape[2:], w, c), _THREADS * setting["width"]
+    first((-(-y.size // part),), (_THREADS,), (x, y, places, y.size, sizes))
+    spread((-(-x.size // part),), (_THREADS,), (places, g, out, x.size, sizes))
     return out
 
 

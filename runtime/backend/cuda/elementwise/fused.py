@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
-from burnish.backend.cuda.layout import contiguous
+from burnish.backend.cuda.layout import contiguous, empty, is_last
 from burnish.backend.symbols import Script, Symbol, Unwritten
 from burnish.errors import InputError
 
 _THREADS = 256
+_CAST = 8
+"""Elements of a thread of a cast: 16 bytes of half precision."""
 
 
 class Recipe(NamedTuple):
@@ -35,7 +37,8 @@ def evaluated(
 
     writes: the formula is a step(y, *arrays) that writes into y, as `filled` has it.
     The arrays broadcast to the shape of the greatest; Python numbers are constants of
-    the kernel. Floating results have the arrays' common dtype.
+    the kernel. Floating results have the arrays' common dtype: float32 for half
+    precision beside it.
     """
     import cupy
 
@@ -116,10 +119,13 @@ def _recipe(
     held = [a for a in arrays if isinstance(a, cupy.ndarray)]
     floats = {a.dtype for a in held if a.dtype.kind != "b"}
     known = all(a.dtype.name in ELEMENTS for a in held)
-    if code is None or len(floats) != 1 or not known:
+    if code is None or not known or not floats:
+        return None
+    dtype = max(floats, key=lambda each: each.itemsize)
+    if len(floats) > 1 and (writes or not _are_mixed(floats, dtype)):
         return None
     beside = [a.dtype for a in arrays if isinstance(a, np.generic)]
-    if not writes and np.result_type(*floats, *beside) not in floats:
+    if not writes and np.result_type(dtype, *beside) != dtype:
         return None
     whole = max(held, key=lambda a: (a.size, a.ndim))
     if any(a.ndim > whole.ndim for a in held):
@@ -136,7 +142,6 @@ def _recipe(
             return None
         kinds.append((array.dtype.name, "same" if same else "spread"))
         inputs.append((index, array._c_contiguous, repeats))
-    dtype = floats.pop()
     try:
         made, width, kind = _make(formula, dtype.name, writes, kinds)
     except (Unwritten, InputError):
@@ -146,6 +151,11 @@ def _recipe(
         return None
     result = np.dtype(bool) if kind == "bool" else dtype
     return Recipe(code, made, whole.shape, result, blocks, tuple(inputs))
+
+
+def _are_mixed(floats: set[Any], dtype: Any) -> bool:
+    """Whether float32 and one dtype of half precision are together."""
+    return len(floats) == 2 and dtype == np.float32
 
 
 _known: dict[tuple[Any, ...], Recipe | None] = {}
@@ -164,7 +174,7 @@ def _key(value: Any) -> Any:
 def _make(formula: Any, floating: str, writes: bool, kinds: Any) -> Any:
     dtype = np.dtype(np.float64 if floating == "float64" else np.float32)
     body, kind = written(formula, dtype, writes, kinds)
-    width = 16 // np.dtype(dtype).itemsize
+    width = 8 if floating in ("float16", "bfloat16") else 16 // dtype.itemsize
     inputs = tuple(
         (ELEMENTS[kind[0]], kind[1]) for kind in kinds if isinstance(kind, tuple)
     )
@@ -178,6 +188,33 @@ def _make(formula: Any, floating: str, writes: bool, kinds: Any) -> Any:
         width=width,
     )
     return code, width, kind
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """A float array with another floating dtype, in x's order; x where it has it."""
+    import cupy
+
+    if x.dtype == dtype:
+        return x
+    if not x._c_contiguous and not is_last(x):
+        x = contiguous(x)
+    is_turned = not x._c_contiguous
+    y = empty(x.shape, dtype) if is_turned else cupy.ndarray(x.shape, dtype)
+    blocks = -(-x.size // (_THREADS * _CAST))
+    if blocks >= LONG or not all(a.name in ELEMENTS for a in (x.dtype, dtype)):
+        return x.astype(dtype)
+    if blocks:
+        made = kernel(
+            "elementwise",
+            wide=wide(x.dtype, dtype),
+            inputs=((ELEMENTS[x.dtype.name], "same"),),
+            output=ELEMENTS[dtype.name],
+            body=("y = x0;",),
+            width=_CAST,
+        )
+        fine = not (x.data.ptr | y.data.ptr) & 31
+        made((blocks,), (_THREADS,), (x, y, x.size, fine))
+    return y
 
 
 def written(

@@ -28,7 +28,8 @@ def stepped(
     weights have one dtype, all states one "step". None where no kernel does it.
 
     In a capture the rule's numbers are worked out anew for each launch: they follow the
-    "step" of the first state, and the rate.
+    "step" of the first state, and the rate. Weights that a capture owns are changed in
+    place.
     """
     import cupy
 
@@ -67,17 +68,27 @@ def stepped(
         constants=count,
         in_memory=places is not None,
         maximize=maximize,
+        skips=places is not None and places.overflow is not None,
         most=_MOST,
         piece=_PIECE,
     )
-    news = [cupy.empty(weight.shape, dtype) for weight, _, _ in parts]
+    own = places.own if places is not None else frozenset()
+    if any(grad.data.ptr in own for _, grad, _ in parts):
+        own = frozenset()
+    news = [
+        weight if weight.data.ptr in own else cupy.empty(weight.shape, dtype)
+        for weight, _, _ in parts
+    ]
+    beside = () if places is None or places.overflow is None else (places.overflow,)
     for begin in range(0, len(parts), _MOST):
         some = slice(begin, begin + _MOST)
-        _launch(made, slots, parts[some], news[some], constants)
+        _launch(made, slots, parts[some], news[some], (constants,), beside)
     return news
 
 
-def _launch(made: Any, slots: Any, parts: Any, news: Any, constants: Any) -> None:
+def _launch(
+    made: Any, slots: Any, parts: Any, news: Any, constants: Any, beside: Any
+) -> None:
     table = np.zeros((5 + len(slots), _MOST), np.int64)
     held, blocks = [], 0
     for i, ((weight, grad, state), new) in enumerate(zip(parts, news, strict=True)):
@@ -88,7 +99,8 @@ def _launch(made: Any, slots: Any, parts: Any, news: Any, constants: Any) -> Non
         table[-2, i], table[-1, i] = weight.size, blocks
         blocks += -(-weight.size // _PIECE)
     if blocks:
-        made((blocks,), (_THREADS,), (by_value(table), constants, len(parts)))
+        given = by_value(table), *constants, len(parts), *beside
+        made((blocks,), (_THREADS,), given)
 
 
 def _written(

@@ -26,6 +26,7 @@ class Room:
 
         self.index, self.precision = index, precision
         self.kept: dict[Any, Any] = {}  # what is made of parameters, by their `id`
+        self.scale: Any = None  # of losses, in "fp16"
         self._tables: dict[int, Any] = {}  # that the graphs read
         self._lock = threading.RLock()
         with cupy.cuda.Device(index):

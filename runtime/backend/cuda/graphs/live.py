@@ -97,7 +97,9 @@ def value_of(number: Any) -> Any:
 class Numbers:
     """The host's numbers that a captured call reads: memory filled at each launch.
 
-    checks: whether what is captured is still what would be launched.
+    checks: whether what is captured is still what would be launched. own: where the
+    arrays are that optimizers may write to in place. overflow: says on the GPU that a
+    step is to change nothing; None where all do.
     """
 
     def __init__(self) -> None:
@@ -108,6 +110,8 @@ class Numbers:
         self._makers: list[tuple[slice, Callable[[], Any]]] = []
         self._end = 0
         self.checks: list[Callable[[], bool]] = []
+        self.own: frozenset[int] = frozenset()
+        self.overflow: Any = None
 
     def place(self, make: Callable[[], Any], count: int) -> Any:
         """Where `make()`, `count` numbers of 8 bytes each, will be for every launch."""

@@ -10,6 +10,9 @@ from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 
+_PARTS, _FULL = 128, 792
+"""The most parts of a sum over places, and blocks that keep a GPU busy."""
+
 
 def takes(*arrays: Any) -> bool:
     """Whether kernels take these arrays: floats of one kind, and not empty."""
@@ -189,15 +192,18 @@ def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
     if not takes(x):
         return None
     x, kind = contiguous(x), "f8" if x.dtype.char == "d" else "f4"
-    parts = max(1, min(64, lead * inner // 256))
-    some, y = cupy.ndarray((parts, c), kind), cupy.ndarray(c, x.dtype)
-    setting = {"wide": wide(x.dtype)}
-    first = kernel(
-        "channel_sums", element=ELEMENTS[x.dtype.name], out="wide", **setting
-    )
     across = inner == 1  # neighbours are channels, else places of one channel
-    blocks = (-(-c // 32) if across else c, parts)
-    first(blocks, (32, 8), (x, some, lead, c, inner))
-    last = kernel("channel_sums", element="wide", out=ELEMENTS[x.dtype.name], **setting)
+    width = 16 // x.dtype.itemsize
+    if not across or c % width or x.data.ptr & 15:
+        width = 1
+    blocks = -(-c // (32 * width)) if across else c
+    parts = max(1, min(_PARTS, lead * inner // 256, -(-_FULL // blocks)))
+    some, y = cupy.ndarray((parts, c), kind), cupy.ndarray(c, x.dtype)
+    element, number = ELEMENTS[x.dtype.name], wide(x.dtype)
+    setting = {"wide": number, "width": width, "across": across}
+    first = kernel("channel_sums", element=element, out="wide", **setting)
+    first((blocks, parts), (32, 8), (x, some, lead, c, inner))
+    setting |= {"width": 1, "across": True}
+    last = kernel("channel_sums", element="wide", out=element, **setting)
     last((-(-c // 32), 1), (32, 8), (some, y, parts, c, 1))
     return y

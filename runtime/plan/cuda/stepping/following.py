@@ -7,13 +7,22 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from burnish.autodiff import Node, Variable, backward, recording
+from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs.live import Live
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nn.adapters.reparameterize import Reparameterized
+from burnish.nn.batch_norm import BatchNorm1d
 from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
+from burnish.ops.attention import scaled_dot_product_attention
+from burnish.ops.norm import batch_norm_train
+from burnish.plan.cuda.stepping.attended import attention
+from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
+from burnish.plan.cuda.stepping.normalized import Normalized, normalization
 from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
@@ -22,13 +31,25 @@ class Following:
     """Where a thread's calls go while a step is looked at.
 
     for_graph: the calls are those of a graph: what no graph can have raises
-    CaptureError. Else it is noted in `why`, and the step continues.
+    CaptureError. Else it is noted in `why`, and the step continues. mixed: what rounds
+    the arguments of products to half precision, if anything does. scale: what losses
+    are multiplied by, if anything.
     """
 
     follows = is_step = False
 
-    def __init__(self, for_graph: bool):
+    def __init__(
+        self,
+        for_graph: bool,
+        mixed: Mixed | None = None,
+        scale: Scale | None = None,
+    ):
         self.for_graph, self.why = for_graph, ""
+        self._mixed, self._scale = mixed, scale
+        self._is_norm = False  # whether a module of batch norm runs
+        self._changed: set[int] = set()  # where parameters' values were before
+        self.uses_old_values = False
+        """Whether values that parameters had are used after they got others."""
         self.stored: dict[int, Stored] = {}
         self.formulas: dict[int, tuple[Any, bool]] = {}  # made of others; if merged
         self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
@@ -51,11 +72,11 @@ class Following:
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
         """In the `with` block this thread's calls are not looked at."""
-        recording.tape = None
+        before, recording.tape = recording.tape, None
         try:
             yield
         finally:
-            recording.tape = self
+            recording.tape = before
 
     # --- what the step does ---
 
@@ -70,25 +91,50 @@ class Following:
         for each in leaves((args, options)):
             if isinstance(each, Stored):
                 self.read(each)
-            elif type(each) is Tensor and not self._is_own(each):
-                self.seen[id(each)] = (weakref.ref(each), each.data)
+            elif type(each) is Tensor:
+                self._look(each)
+                if not self._is_own(each):
+                    self.seen[id(each)] = (weakref.ref(each), each.data)
         args, options = mapped((args, options), _plain)
+        for each in args:
+            if type(each) is Normalized:
+                joined = each.joined(function, args)
+                if joined is not None:
+                    self._note(joined)
+                    return joined
         with self.away():
-            made = function(*args, **options)
+            if self._mixed is not None:
+                args, options = self._mixed.given(function, args, options)
+            made: Any = None
+            if function is batch_norm_train and self._is_norm:
+                made = normalization(self.away, *args, **options)
+            elif function is scaled_dot_product_attention and self._mixed is not None:
+                made = attention(*args, **options)
+                args = self._mixed.halves(args)
+            if made is None:
+                made = function(*args, **options)
         for each in leaves(made):
             if isinstance(each, Variable):
                 self._note(each)
         return made
 
     def keeps(self, function: Any) -> bool:
-        """Whether a function that is made of operators is one call: all are."""
-        return True
+        """Whether a function that is made of operators is one call.
+
+        All are, but for those whose operators compute in different precisions.
+        """
+        return self._mixed is None or function in WHOLE
 
     def enter(
         self, module: Module, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """The module's result."""
-        return forwarded(module, args, options)
+        outer = self._is_norm
+        self._is_norm = type(module).forward is _BATCH_NORM
+        try:
+            return forwarded(module, args, options)
+        finally:
+            self._is_norm = outer
 
     def read(self, stored: Any) -> None:
         """A parameter or buffer is read; with one that is made of others, its parts."""
@@ -105,7 +151,11 @@ class Following:
             if id(stored) not in self.assigned:
                 self.assigned[id(stored)] = (stored, stored.held)
             self.stored[id(stored)] = stored
+            if stored.learns:
+                self._changed.add(_memory(stored.held))
             stored.assign(value, dtype)
+            if self._mixed is not None:
+                self._mixed.forget(stored)
 
     def settled(self, stored: Stored) -> Any:
         """The array of a buffer that holds settings, which are to stay."""
@@ -122,10 +172,42 @@ class Following:
             if node is not None and id(node) not in self._walked:
                 self._walked.add(id(node))
                 pending += [parent and parent[0] for parent in node.parents]
+        if self._changed:  # of values that parameters have had
+            self.uses_old_values = True
         with self.away():
-            found = backward(output, gradient, create_graph=create_graph)
+            if self._scale is None:
+                found = backward(output, gradient, create_graph=create_graph)
+                if self._mixed is not None:
+                    self._mixed.widened(found)
+            else:
+                found = self._scaled(output, gradient, create_graph)
         self._made.append(weakref.ref(found))
         return found
+
+    def _scaled(self, output: Variable, gradient: Any, create_graph: bool) -> Any:
+        """`backward` of a loss multiplied by a factor, its gradients divided by it.
+
+        Where no graph is made the factor becomes one with which nothing overflows.
+        """
+        assert self._scale is not None
+        assert self._mixed is not None
+        if create_graph:
+            self.refuse("fp16 has no gradients of gradients")
+        if (
+            create_graph
+            or output.node is None
+            or (gradient is None and output.data.size != 1)
+        ):
+            return backward(output, gradient, create_graph=create_graph)
+        seed = np.ones(output.shape, np.float32) if gradient is None else gradient
+        own = output.device.put(seed.data if isinstance(seed, Variable) else seed)
+        while True:
+            found = backward(
+                output, output.wrap(self._scale.scaled(own), output.device)
+            )
+            self._mixed.widened(found, self._scale)
+            if self.for_graph or not self._scale.halve():
+                return found
 
     def rate(self, schedule: Any) -> Any:
         """A schedule's next rate, which each launch asks for anew."""
@@ -166,6 +248,10 @@ class Following:
         """A result, as it is; notes what no graph can give."""
         if isinstance(item, Live):
             return float(item)
+        if type(item) is Normalized:
+            item = item.whole()
+        if type(item) is Tensor:
+            self._look(item)
         if not isinstance(item, Variable):
             is_plain = isinstance(item, type) or not hasattr(item, "__dict__")
             if not is_plain or hasattr(item, "dtype"):
@@ -177,7 +263,16 @@ class Following:
             self.refuse(
                 "gradients of its result are for outside; call backward() in it"
             )
+        if self._mixed is not None and isinstance(item, Variable):
+            with self.away():
+                return self._mixed.single(item.wrap(item.data, item.device))
         return item
+
+    def look_at_assigned(self) -> None:
+        """Note a parameter or buffer that has what another one had before."""
+        for stored, _ in self.assigned.values():
+            if _memory(stored.held) in self._changed:
+                self.uses_old_values = True
 
     def leftovers(self, results: Any) -> None:
         """Note whether a tensor that is not a result is still referenced."""
@@ -201,6 +296,11 @@ class Following:
         for schedule, _ in self.rates:
             schedule.count -= 1
 
+    def _look(self, tensor: Variable) -> None:
+        """Note a tensor that shares memory with what a parameter has had."""
+        if self._changed and _memory(tensor.data) in self._changed:
+            self.uses_old_values = True
+
     def _note(self, made: Variable) -> None:
         if not isinstance(made, Stored):
             self._made.append(weakref.ref(made))
@@ -210,6 +310,15 @@ class Following:
         """Whether the step itself has made a tensor."""
         made = self._own.get(id(tensor))
         return made is not None and made() is tensor
+
+
+_BATCH_NORM: Any = BatchNorm1d.forward
+
+
+def _memory(array: Any) -> Any:
+    """Where the allocation is that an array of a GPU is in; None for others."""
+    mem = getattr(getattr(array, "data", None), "mem", None)
+    return getattr(mem, "ptr", None)
 
 
 def _plain(item: Any) -> Any:

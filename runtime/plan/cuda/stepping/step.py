@@ -17,6 +17,8 @@ from typing import Any
 
 from burnish import rng
 from burnish.autodiff import Variable
+from burnish.backend.cuda.elementwise.casts import copy_all
+from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs import graphs, live
 from burnish.backend.cuda.graphs.live import Live
 from burnish.capture import CaptureError
@@ -27,6 +29,8 @@ from burnish.plan.arguments import are_read, as_live, cells, numbers_in
 from burnish.plan.cuda.plan import copied
 from burnish.plan.cuda.stepping.following import Following
 from burnish.plan.cuda.stepping.home import Home
+from burnish.plan.cuda.stepping.mixed import Mixed
+from burnish.plan.cuda.units.half import half_dtype
 from burnish.pytree import leaves, mapped
 
 
@@ -49,8 +53,9 @@ class StepPlan:
         self.by_value = by_value  # whether numbers of the call are part of it
         self.why = ""
         self.reads_numbers = by_value
-        self._is_noted = False
+        self._is_noted = self._uses_old_values = False
         self._assigned: list[Stored] = []
+        self._rounds: list[Stored] = []  # to half precision, in every step
         self._changed: list[Home] = []
         self._graph: Any = None
 
@@ -85,8 +90,17 @@ class StepPlan:
 
     # --- the first call ---
 
+    def _precision(self) -> tuple[Mixed | None, Any]:
+        """What rounds a step's products, and what scales its losses; None for none."""
+        room = self._room
+        dtype = half_dtype(room.precision)
+        if dtype is not None and room.precision == "fp16" and room.scale is None:
+            room.scale = Scale()
+        return None if dtype is None else Mixed(dtype), room.scale
+
     def _first(self, args: Any, options: Any) -> Any:
-        noted = Following(for_graph=False)
+        mixed, scale = self._precision()
+        noted = Following(False, mixed, scale)
         before, counted = Before(self._modules), cells(self._function)
         own_args, own_options = mapped((args, options), as_live)
         with self._room.computing(), noted.running():
@@ -107,7 +121,10 @@ class StepPlan:
         self.reads_numbers |= are_read((own_args, own_options))
         self._read_of_schedules(noted)
         self.why = noted.why
+        noted.look_at_assigned()
         self._assigned = [stored for stored, _ in noted.assigned.values()]
+        self._uses_old_values = noted.uses_old_values
+        self._rounds = [] if mixed is None else [*mixed.parameters.values()]
         self._is_noted = True
         return results
 
@@ -137,15 +154,28 @@ class StepPlan:
                     next(rest) if isinstance(item, Variable) else as_live(item)
                 ),
             )
-            following, results = Following(for_graph=True), None
+            mixed, scale = self._precision()
+            following, results = Following(True, mixed, scale), None
+
+            if not self._uses_old_values:
+                numbers.own = frozenset(h.array.data.ptr for h in self._changed)
+            if scale is not None:
+                numbers.overflow = scale.overflow
 
             def work() -> None:
                 nonlocal results
+                if scale is not None:
+                    scale.begin()
+                if mixed is not None:
+                    with following.away():
+                        mixed.prepare(self._rounds)
                 made = self._function(*own_args, **own_options)
                 results = mapped(made, following.result)
                 with following.away():
-                    for home in self._changed:
-                        graphs.copied_into(home.array, home.item.data)
+                    news = [(home.array, home.item.data) for home in self._changed]
+                    copy_all([(y, x) for y, x in news if x is not y], scale)
+                if scale is not None:
+                    scale.end()
 
             state = rng.state()
             try:
@@ -179,6 +209,8 @@ class StepPlan:
             home.item.assign(home.array)
 
     def _check(self, following: Following, given: Any) -> None:
+        if following.uses_old_values and not self._uses_old_values:
+            raise CaptureError("it uses values that parameters had before a step")
         if len(following.assigned) != len(self._changed):
             raise CaptureError("it assigns other parameters or buffers than at first")
         if are_read(given) and not self.reads_numbers:

@@ -1,0 +1,72 @@
+"""Many arrays in one launch: copied, with another dtype, or divided by a factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, wide
+from burnish.backend.cuda.layout import contiguous
+
+_THREADS, _PIECE, _MOST = 256, 2048, 100
+_BYTES = 1 << 14
+"""Bytes that a block copies."""
+
+
+def cast_all(arrays: list[Any], dtype: Any, scale: Any = None) -> list[Any]:
+    """Floating arrays with a dtype; those that have it are the same arrays.
+
+    scale: what they are divided by, a `Scale`; then all results are new, and those of
+    other dtypes than half precision keep theirs.
+    """
+    import cupy
+
+    made, groups = list(arrays), dict[Any, list[int]]()
+    for i, array in enumerate(arrays):
+        out = dtype if array.dtype.itemsize < 4 or scale is None else array.dtype
+        if array.size and (array.dtype != out or scale is not None):
+            made[i] = cupy.ndarray(array.shape, out)
+            groups.setdefault((array.dtype, np.dtype(out)), []).append(i)
+    beside = () if scale is None else (scale.state, scale.overflow)
+    for (kind, out), places in groups.items():
+        run = kernel(
+            "casts",
+            element=ELEMENTS[kind.name],
+            out=ELEMENTS[out.name],
+            wide=wide(kind, out),
+            scaled=scale is not None,
+            most=_MOST,
+            piece=_PIECE,
+        )
+        pairs = [(contiguous(arrays[i]), made[i]) for i in places]
+        _launched(run, [(*p, p[0].size) for p in pairs], _PIECE, beside)
+    return made
+
+
+def copy_all(pairs: list[tuple[Any, Any]], scale: Any = None) -> None:
+    """Give arrays the values of others like them: (to, from) for each.
+
+    Those to write to are contiguous. scale: a `Scale`; nothing is copied where its
+    gradients overflowed.
+    """
+    run = kernel("copies", skips=scale is not None, most=_MOST, piece=_BYTES)
+    written = {y.data.ptr for y, _ in pairs}
+    given = [
+        (x.copy() if x.data.ptr in written else contiguous(x), y, y.nbytes)
+        for y, x in pairs
+        if y.nbytes
+    ]
+    beside = () if scale is None else (scale.overflow,)
+    _launched(run, given, _BYTES, beside)
+
+
+def _launched(run: Any, rows: list[Any], piece: int, beside: tuple[Any, ...]) -> None:
+    """rows: what is read, what is written, and how much; a block takes a piece."""
+    for start in range(0, len(rows), _MOST):
+        some = rows[start : start + _MOST]
+        table, blocks = np.zeros((4, _MOST), np.int64), 0
+        for i, (x, y, size) in enumerate(some):
+            table[:, i] = x.data.ptr, y.data.ptr, size, blocks
+            blocks += -(-size // piece)
+        run((blocks,), (_THREADS,), (by_value(table), len(some), *beside))

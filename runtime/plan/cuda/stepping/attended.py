@@ -1,0 +1,96 @@
+"""Attention of a step in half precision: one kernel, two for its gradients, no scores.
+
+The kernels do heads of like numbers and sizes, whatever the mask; for anything else
+`attention` gives None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.autodiff import Variable
+from burnish.backend.cuda.attention.attention import (
+    attended_for_gradient,
+    attention_gradient,
+)
+from burnish.operator import Operator
+from burnish.ops.attention import attention_weights
+from burnish.ops.linear import matmul
+from burnish.ops.reduce import reduce_sum
+from burnish.ops.shape import swapaxes
+
+
+def _attended(
+    q: Any, k: Any, v: Any, mask: Any, *, scale: float, is_causal: bool
+) -> Any:
+    """Attention, and the logarithms of its queries' sums; None for no kernel."""
+    found = attended_for_gradient(q, k, v, mask, scale, is_causal)
+    return (None, None) if found is None else found
+
+
+attended: Operator[..., Any, Any] = Operator(_attended)
+attended.takes_bfloat16.add("cupy")
+
+
+def _by_kernels(
+    g: Any,
+    y: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    *,
+    scale: float,
+    is_causal: bool,
+) -> Any:
+    if g[1] is not None or g[0].dtype != q.dtype:
+        return NotImplemented
+    return attention_gradient(g[0], y[0], y[1], q, k, v, mask, scale, is_causal)
+
+
+def _by_operators(
+    g: Any,
+    y: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    *,
+    scale: float,
+    is_causal: bool,
+) -> Any:
+    slope = g[0]
+    weights = attention_weights(q, k, mask, is_causal=is_causal, scale=scale)
+    inward = matmul(slope, swapaxes(v, -1, -2))
+    level = reduce_sum(inward * weights, axes=-1, keepdims=True)
+    scores = weights * (inward - level) * scale
+    turned = swapaxes(scores, -1, -2), swapaxes(weights, -1, -2)
+    return matmul(scores, k), matmul(turned[0], q), matmul(turned[1], slope)
+
+
+attended.vjp("q", "k", "v", on="cupy", takes_bfloat16=True)(_by_kernels)
+attended.vjp("q", "k", "v")(_by_operators)
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0.0,
+) -> Variable | None:
+    """`scaled_dot_product_attention` as one operator; None where no kernel does it."""
+    if softcap > 0 or not all(isinstance(a, Variable) for a in (q, k, v)):
+        return None
+    mask = attn_mask
+    if isinstance(mask, Variable):
+        if mask.node is not None:
+            return None
+    elif mask is not None:
+        return None
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    y: Variable | None = attended(q, k, v, mask, scale=scale, is_causal=is_causal)[0]
+    return None if y is None or y.data is None else y

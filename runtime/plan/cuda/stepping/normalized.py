@@ -1,0 +1,186 @@
+"""Normalized: batch norm's result, computed together with a sum and a ReLU behind it.
+
+A module's batch norm takes its statistics at once, its result when somebody asks. A sum
+and a ReLU of nothing else join it: one launch writes what three would, and the gradient
+reads what three would have kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnish.autodiff import Variable
+from burnish.backend.cuda.norms import channels
+from burnish.operator import Operator
+from burnish.ops.activation import relu
+from burnish.ops.arithmetic import add
+from burnish.ops.norm import channel_norm
+from burnish.tensor import Tensor
+
+
+def _normalized(
+    x: Any, factors: Any, weight: Any, bias: Any, beside: Any, *, eps: float, act: bool
+) -> Any:
+    """(x - center) * factor + shift + beside, at least 0 with `act`."""
+    return channels.applied(x, factors, beside, act)
+
+
+normalized: Operator[..., Any, Any] = Operator(_normalized)
+normalized.takes_bfloat16.add("cupy")
+
+
+def _by_kernels(
+    g: Any,
+    y: Any,
+    x: Any,
+    factors: Any,
+    weight: Any,
+    bias: Any,
+    beside: Any,
+    *,
+    eps: float,
+    act: bool,
+) -> Any:
+    is_summed = beside is not None
+    parts = channels.applied_gradient(g, y, x, factors, weight, is_summed, act)
+    if parts is None:
+        return NotImplemented
+    given = (x, weight, bias, beside)
+    return tuple(
+        None if a is None else part for a, part in zip(given, parts, strict=True)
+    )
+
+
+def _by_operators(
+    g: Any,
+    y: Any,
+    x: Any,
+    factors: Any,
+    weight: Any,
+    bias: Any,
+    beside: Any,
+    *,
+    eps: float,
+    act: bool,
+) -> Any:
+    made = channel_norm(x, weight, bias, eps=eps)
+    if act:
+        value = made[0] if beside is None else add(made[0], beside)
+        g = _rule(relu)(g, relu(value), value)
+    rule, _ = channel_norm.rules["x"]
+    parts = rule((g, None, None), made, x, weight, bias, eps=eps)
+    return (*parts, None if beside is None else g)
+
+
+_ARGUMENTS = ("x", "weight", "bias", "beside")
+normalized.vjp(*_ARGUMENTS, on="cupy", takes_bfloat16=True)(_by_kernels)
+normalized.vjp(*_ARGUMENTS)(_by_operators)
+
+
+def _rule(op: Any) -> Callable[..., Any]:
+    rule: Callable[..., Any] = op.rules["x"][0]
+    return rule
+
+
+class Normalized(Tensor):
+    """Batch norm's result, which is computed when it is asked for.
+
+    away: gives a context in which no calls are looked at.
+    """
+
+    __slots__ = ("_away", "_beside", "_given", "_made", "_options", "_statistics")
+
+    def __init__(
+        self,
+        given: tuple[Any, Any, Any],
+        statistics: Any,
+        eps: float,
+        away: Callable[[], Any],
+        beside: Variable | None = None,
+    ):
+        self._given, self._statistics, self._away = given, statistics, away
+        self._beside = beside
+        self._options: dict[str, Any] = {"eps": eps, "act": False}
+        self._made: Variable | None = None
+
+    def joined(self, function: Any, args: tuple[Any, ...]) -> Variable | None:
+        """The result of an operator that is computed with it; None for any other."""
+        if self._options["act"] or self._made is not None:
+            return None
+        if function is relu:
+            return self._with(self._beside, True).whole()
+        if function is not add or self._beside is not None:
+            return None
+        a, b = args
+        other = b if a is self else a
+        fits = isinstance(other, Variable) and other is not self
+        if not fits or other.shape != self.shape or other.dtype != self.dtype:
+            return None
+        return self._with(other, False)
+
+    def _with(self, beside: Variable | None, act: bool) -> Normalized:
+        eps = self._options["eps"]
+        made = Normalized(self._given, self._statistics, eps, self._away, beside)
+        made._options["act"] = act
+        return made
+
+    def whole(self) -> Variable:
+        """The result as a plain tensor."""
+        if self._made is None:
+            x, weight, bias = self._given
+            with self._away():
+                given = x, self._statistics, weight, bias, self._beside
+                self._made = normalized(*given, **self._options)
+        made: Variable = self._made
+        return made
+
+    @property
+    def data(self) -> Any:
+        return self.whole().data
+
+    @property
+    def node(self) -> Any:  # type: ignore[override]
+        return self.whole().node
+
+    @property
+    def index(self) -> int:  # type: ignore[override]
+        return self.whole().index
+
+    @property
+    def device(self) -> Any:  # type: ignore[override]
+        return self._given[0].device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self._given[0].shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._given[0].dtype
+
+
+def normalization(
+    away: Callable[[], Any],
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-5,
+) -> tuple[Any, Any, Any] | None:
+    """(result, mean, variance) of a batch; None where there are no kernels for it."""
+    held = isinstance(x, Variable)
+    if not held or not all(isinstance(a, Variable | None) for a in (weight, bias)):
+        return None
+    given = x.resolve(), *(a if a is None else a.resolve() for a in (weight, bias))
+    own = [a if a is None else a.data for a in given[1:]]
+    single = np.dtype(np.float32)
+    found = channels.statistics(given[0].data, own[0], own[1], eps, single)
+    if found is None:
+        return None
+    device = x.device
+    factors, mean, var = (Tensor.wrap(array, device) for array in found)
+    return Normalized((given[0], given[1], given[2]), factors, eps, away), mean, var
