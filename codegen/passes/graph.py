@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -132,6 +133,31 @@ def forward(node: ir.Node, value: ir.Value) -> bool:
     return True
 
 
+def constant_node(held: ir.TensorProtocol | np.ndarray | Sequence[int]) -> ir.Node:
+    """A Constant node of a tensor, an array, or int64 numbers."""
+    if not isinstance(held, ir.TensorProtocol | np.ndarray):
+        held = np.array(held, np.int64)
+    tensor = ir.tensor(held) if isinstance(held, np.ndarray) else held
+    return ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+
+
+def weight_node(
+    like: str | None, dtype: ir.DataType, shape: Sequence[int], read: Callable[[], Any]
+) -> ir.Node:
+    """A Constant node of a trained weight, which is computed on first use."""
+    held = ir.LazyTensor(read, dtype, ir.Shape(shape), name=like)
+    node = constant_node(held)
+    node.outputs[0].name = like
+    constants.mark_weight(node)
+    return node
+
+
+def reshape_nodes(value: ir.Value, sizes: Sequence[int]) -> list[ir.Node]:
+    """A Reshape, behind the Constant of its sizes."""
+    shape = constant_node(sizes)
+    return [shape, ir.Node("", "Reshape", [value, shape.outputs[0]])]
+
+
 def initializer(
     model: ir.Model, like: ir.Value, tensor: ir.TensorProtocol, trains: bool
 ) -> ir.Value:
@@ -159,6 +185,13 @@ def initializer(
         constants.mark(value)
     model.graph.register_initializer(value)
     return value
+
+
+def starts_at_zero(node: ir.Node) -> bool:
+    """Whether a Slice starts at 0 on every axis, in steps of 1."""
+    starts = integers(node.inputs[1]) if len(node.inputs) > 2 else None
+    steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
+    return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
 
 
 def detach_inputs(nodes: Iterable[ir.Node | None]) -> None:

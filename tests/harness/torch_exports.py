@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import logging
@@ -12,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 EVERY = {0: "batch"}
+
+# The newer exporter reads the signatures of its 500 functions anew for every export.
+ONNXRegistry.from_torchlib = staticmethod(functools.cache(ONNXRegistry.from_torchlib))
 
 
 def exported(

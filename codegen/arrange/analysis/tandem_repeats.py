@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 _PERIODS = 48
 """How many periods are tried, the most frequent distances first."""
@@ -90,17 +90,4 @@ def places_of(sequence: Sequence[int], word: Sequence[int]) -> list[int]:
         if start > behind and list(sequence[start : start + len(word)]) == list(word):
             found.append(start)
             behind = start + len(word) - 1
-    return found
-
-
-def stretches(places: Sequence[int], length: int) -> list[list[int]]:
-    """Positions of a word of that length, grouped where the words are adjacent."""
-    if not places:
-        return []
-    found = [[places[0]]]
-    for before, place in pairwise(places):
-        if place == before + length:
-            found[-1].append(place)
-        else:
-            found.append([place])
     return found

@@ -26,6 +26,7 @@ from burnish.codegen.passes.graph import (
     label,
     proven_equal,
     scalar,
+    starts_at_zero,
 )
 from burnish.codegen.weights import constants
 
@@ -205,9 +206,7 @@ def _takes_all(node: ir.Node) -> bool:
     """A slice from 0 to the end, in steps of 1."""
     if len(node.inputs) < 3 or not (_same_shape(node) or _is_endless(node.inputs[2])):
         return False
-    starts = integers(node.inputs[1])
-    steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
-    return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
+    return starts_at_zero(node)
 
 
 def _is_endless(ends: ir.Value | None) -> bool:

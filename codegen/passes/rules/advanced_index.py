@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    constant_node,
+    integers,
+    scalar,
+)
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -126,8 +132,7 @@ def _rows(found: Match) -> list[ir.Node]:
     made = ir.Node("burnish", "Index", [found["data"], *places])
     if len(data) == 3:
         return [made]
-    axes = ir.tensor(np.array([-1], np.int64))
-    last = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+    last = constant_node([-1])
     return [
         last,
         made,
@@ -182,8 +187,7 @@ def _unsqueezed(found: Match) -> list[ir.Node]:
     dims = [declared(found[name]) or [] for name in ("a", "b")]
     rank = max(map(len, dims))
     kept = {_axis(found[name], rank) for name in ("a", "b")}
-    axes = ir.tensor(np.array([i for i in range(rank) if i not in kept], np.int64))
-    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+    made = constant_node([i for i in range(rank) if i not in kept])
     return [
         made,
         ir.Node("", "Unsqueeze", [found["data"], made.outputs[0]], version=13),
@@ -216,8 +220,7 @@ _NARROW = op("Cast", Any("x"), name="narrow")
 def _compared(found: Match) -> list[ir.Node]:
     number = scalar(found["number"])
     assert number is not None
-    tensor = ir.tensor(np.array(int(number), np.int64))
-    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    made = constant_node(np.array(int(number), np.int64))
     return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant
+from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 from burnish.codegen.passes.shapes.dims import Dims, declared
 
@@ -60,10 +59,8 @@ def _filled(value: ir.Value, number: float) -> bool:
 def _group_norm(found: Match) -> list[ir.Node]:
     nodes: list[ir.Node] = []
     inputs = [found["x"]]
-    flat = ir.tensor(np.array([-1], np.int64))
     for name in ("scale", "bias"):
-        shape = ir.Node("", "Constant", [], [ir.AttrTensor("value", flat)])
-        nodes += [shape, ir.Node("", "Reshape", [found[name], shape.outputs[0]])]
+        nodes += reshape_nodes(found[name], [-1])
         inputs.append(nodes[-1].outputs[0])
         inputs[-1].name = f"{found.named['main'].name}/{name}"  # a weight, not counted
     groups = found.named.get("groups")

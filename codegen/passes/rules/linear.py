@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant
+from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 from burnish.codegen.passes.shapes.dims import declared, numbers
 from burnish.codegen.symbolic.sizes import product
@@ -100,9 +99,7 @@ def _is_of_heads(found: Match) -> str | None:
 
 
 def _with_bias_of_heads(found: Match) -> list[ir.Node]:
-    flat = ir.tensor(np.array([-1], np.int64))
-    to = ir.Node("", "Constant", [], [ir.AttrTensor("value", flat)])
-    bias = ir.Node("", "Reshape", [found["bias"], to.outputs[0]])
+    to, bias = reshape_nodes(found["bias"], [-1])
     bias.outputs[0].name = found["bias"].name  # a weight, not counted
     kept = list(found.named["main"].attributes.values())
     inputs = [found["x"], found["weight"], bias.outputs[0]]
@@ -154,9 +151,7 @@ def _apart(found: Match) -> list[ir.Node]:
     made, inputs = [], []
     for name in "ab":
         sizes = _sizes(found[name]) or []
-        shape = ir.tensor(np.array([-1, *heads, *sizes], np.int64))
-        to = ir.Node("", "Constant", [], [ir.AttrTensor("value", shape)])
-        made += [to, ir.Node("", "Reshape", [found[name], to.outputs[0]])]
+        made += reshape_nodes(found[name], [-1, *heads, *sizes])
         inputs.append(made[-1].outputs[0])
     return [*made, ir.Node("", "MatMul", inputs)]
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    integers,
+    reshape_nodes,
+    scalar,
+)
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 
 x = Any("x")
@@ -133,9 +138,7 @@ def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
     for name in ("scale", "bias"):
         tensor = constant(found.values.get(name))
         if tensor is not None and len(tensor.shape) > len(axes):
-            flat = ir.tensor(np.array(_shape(tensor, len(axes)), np.int64))
-            to = ir.Node("", "Constant", [], [ir.AttrTensor("value", flat)])
-            made += [to, ir.Node("", "Reshape", [found[name], to.outputs[0]])]
+            made += reshape_nodes(found[name], _shape(tensor, len(axes)))
             inputs.append(made[-1].outputs[0])
             inputs[-1].name = found[name].name  # a weight, not counted
         elif tensor is not None:

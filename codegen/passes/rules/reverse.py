@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant
+from burnish.codegen.passes.graph import attribute, constant, constant_node
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 
 _TO_THE_START = -(2**63) + 1
@@ -28,15 +27,7 @@ def _check(found: Match) -> str | None:
 
 def _turned(found: Match) -> list[ir.Node]:
     numbers = (-1, _TO_THE_START, _axis(found), -1)
-    held = [
-        ir.Node(
-            "",
-            "Constant",
-            [],
-            [ir.AttrTensor("value", ir.tensor(np.array([number], np.int64)))],
-        )
-        for number in numbers
-    ]
+    held = [constant_node([number]) for number in numbers]
     inputs = [found["x"], *(node.outputs[0] for node in held)]
     return [*held, ir.Node("", "Slice", inputs)]
 

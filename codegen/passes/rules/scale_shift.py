@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.names import authorship
-from burnish.codegen.passes.graph import attribute, constant
+from burnish.codegen.passes.graph import attribute, constant, weight_node
 from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
 from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.weights import constants
@@ -122,11 +122,7 @@ def _weight(
     assert tensor is not None
     shape = tuple(tensor.shape.numpy())
     shape = (math.prod(shape),) if flat else shape
-    made = ir.LazyTensor(read, tensor.dtype, ir.Shape(shape), name=like.name)
-    node = ir.Node("", "Constant", [], [ir.AttrTensor("value", made)])
-    node.outputs[0].name = like.name
-    constants.mark_weight(node)
-    return node
+    return weight_node(like.name, tensor.dtype, shape, read)
 
 
 def _rule(kind: str, layer: str) -> Rule:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, proven_equal
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    constant_node,
+    proven_equal,
+)
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 from burnish.codegen.passes.rules.attention.masks import filled
 from burnish.codegen.passes.shapes.dims import declared
@@ -28,8 +33,7 @@ def _with_number(found: Match) -> list[ir.Node]:
     node, x = found.named["main"], found["x"]
     number = filled(found.named["full"].outputs[0])
     assert x.dtype is not None
-    tensor = ir.tensor(np.array(number, x.dtype.numpy()))
-    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    made = constant_node(np.array(number, x.dtype.numpy()))
     return [made, ir.Node("", node.op_type, [x, made.outputs[0]])]
 
 
@@ -51,8 +55,7 @@ def _check_row(found: Match) -> str | None:
 def _with_row(found: Match) -> list[ir.Node]:
     number = filled(found["places"])
     assert number is not None
-    tensor = ir.tensor(np.array(int(number), np.int64))
-    made = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    made = constant_node(np.array(int(number), np.int64))
     gather = found.named["gather"]
     row = ir.Node("", "Gather", [found["table"], made.outputs[0]])
     row.name = gather.name

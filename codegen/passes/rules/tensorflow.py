@@ -11,7 +11,13 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, integers
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    constant_node,
+    integers,
+    weight_node,
+)
 from burnish.codegen.passes.layout.channel_axes import last
 from burnish.codegen.passes.pattern import (
     Any,
@@ -63,7 +69,7 @@ def _check_height(found: Match) -> str | None:
 
 def _without_height(found: Match) -> list[ir.Node]:
     node = found.named["main"]
-    axes = ir.Node("", "Constant", [], [ir.AttrTensor("value", _tensor([2]))])
+    axes = constant_node([2])
     x = ir.Node("", "Squeeze", [found["x"], axes.outputs[0]], version=13)
     made = [axes, x]
     inputs: list[ir.Value | None] = [x.outputs[0]]
@@ -78,10 +84,6 @@ def _without_height(found: Match) -> list[ir.Node]:
         if held is not None:
             kept.append(ir.AttrInt64s(name, list(held.as_ints())[1::2]))
     return [*made, ir.Node("", node.op_type, inputs, kept)]
-
-
-def _tensor(numbers: list[int]) -> ir.TensorProtocol:
-    return ir.tensor(np.array(numbers, np.int64))
 
 
 # --- a matrix behind a flattened image ---
@@ -128,16 +130,11 @@ def _turned_rows(found: Match) -> list[ir.Node]:
         rows = parts.reshape(matrix.shape)
         return ir.tensor(np.ascontiguousarray(rows.T if across else rows))
 
-    made = ir.LazyTensor(
-        read, tensor.dtype, ir.Shape(tensor.shape.numpy()), name=weight.name
-    )
-    constant_node = ir.Node("", "Constant", [], [ir.AttrTensor("value", made)])
-    constant_node.outputs[0].name = weight.name
-    constants.mark_weight(constant_node)
+    made = weight_node(weight.name, tensor.dtype, tensor.shape.numpy(), read)
     flat = ir.Node("", "Flatten", [found["x"]])
-    inputs = [flat.outputs[0], constant_node.outputs[0], *node.inputs[2:]]
+    inputs = [flat.outputs[0], made.outputs[0], *node.inputs[2:]]
     kept = list(node.attributes.values())
-    return [flat, constant_node, ir.Node(node.domain, node.op_type, inputs, kept)]
+    return [flat, made, ir.Node(node.domain, node.op_type, inputs, kept)]
 
 
 RULES = (

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    constant_node,
+    scalar,
+    starts_at_zero,
+)
 from burnish.codegen.passes.shapes.dims import declared
 
 #: A score added to it is lost in rounding; a larger number is a bias, which stays one.
@@ -51,8 +57,8 @@ def combined(
         return Made(keep) if keep is not None else _negated(block)
     nodes: list[ir.Node] = []
     if summand is None:
-        zero = ir.tensor(np.zeros((), ir.DataType(low.dtype or 1).numpy()))
-        nodes.append(ir.Node("", "Constant", [], [ir.AttrTensor("value", zero)]))
+        zero = np.zeros((), ir.DataType(low.dtype or 1).numpy())
+        nodes.append(constant_node(zero))
         summand = nodes[0].outputs[0]
     inputs = [keep, summand, low] if keep is not None else [block, low, summand]
     nodes.append(ir.Node("", "Where", inputs))
@@ -97,7 +103,7 @@ def _square(value: ir.Value, wide: bool) -> bool:
 def _table(value: ir.Value) -> np.ndarray | None:
     """A square table that the value is, or whose first rows and columns it is."""
     node = value.producer()
-    while node is not None and node.op_type == "Slice" and _from_the_start(node):
+    while node is not None and node.op_type == "Slice" and starts_at_zero(node):
         source = node.inputs[0]
         assert source is not None
         value, node = source, source.producer()
@@ -117,12 +123,6 @@ def _source(node: ir.Node | None, wide: bool) -> ir.Value | None:
         return None
     spread = wide and node.op_type == "Expand"
     return node.inputs[0] if spread or node.op_type == "Cast" else None
-
-
-def _from_the_start(node: ir.Node) -> bool:
-    starts = integers(node.inputs[1]) if len(node.inputs) > 2 else None
-    steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
-    return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
 
 
 def is_lower_triangle(value: ir.Value, wide: bool = False) -> bool:

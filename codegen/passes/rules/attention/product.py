@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, scalar
+from burnish.codegen.passes.graph import attribute, constant, constant_node, scalar
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -277,8 +276,7 @@ def _shared(found: Match) -> list[ir.Node]:
     node = found.named["main"]
     nodes, parts = [], []
     for name in ("k", "v"):
-        axes = ir.tensor(np.array([2], np.int64))
-        made = ir.Node("", "Constant", [], [ir.AttrTensor("value", axes)])
+        made = constant_node([2])
         one = ir.Node("", "Squeeze", [found[name], made.outputs[0]], version=13)
         nodes += [made, one]
         parts.append(one.outputs[0])
