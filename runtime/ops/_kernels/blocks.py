@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable
-from burnish.backend import Array, namespace, symbols
+from burnish.backend import Array, bfloat16, namespace, symbols
 from burnish.backend.cuda.elementwise import fused
 
 BLOCK = 1 << 16
@@ -55,6 +55,9 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
     if x.dtype == np.float16:
         others = tuple(_wide(a) for a in others)
         return filled(step, _wide(x), *others, whole=whole).astype(x.dtype)
+    if bfloat16.possible() and any(map(bfloat16.is_bfloat16, (x, *others))):
+        y = filled(step, *bfloat16.widened((x, *others)), whole=whole)
+        return bfloat16.like(y, x)
     if x.dtype.kind != "f":
         x = x.astype(np.float64)
     if not x.ndim:  # arithmetic would make it a scalar that nothing writes into
