@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from burnish import ops
 
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
-_EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+_cast(_\d+)?$")
+_EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+(\d+_\d+)?_cast(_\d+)?$")
 _PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
 #: Values that Paddle2ONNX made: "p2o.pd_op.reshape.0.0", "auto.cast.3".
 _PADDLES_VALUE = re.compile(r"(p2o|auto\.cast|helper)\.")

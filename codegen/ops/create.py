@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops.rule.expressions import call, method, number, operand, tensor
+from burnish.codegen.ops.rule.expressions import (
+    call,
+    known,
+    method,
+    number,
+    operand,
+    plain,
+    tensor,
+)
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, RANDOM, SAME_SHAPE
 from burnish.codegen.ops.rule.words import cast, dtype_name, filled, made, size
@@ -87,7 +95,12 @@ def trilu(input_: Expression, k: Expression | None = None, *, upper: int = 1) ->
 def one_hot(
     indices: Expression, depth: Expression, values: Expression, *, axis: int = -1
 ) -> Result:
-    return call("one_hot_of", indices, number(depth), values, axis=axis)
+    ends = known(values)
+    if ends is None or ends.dtype.kind not in "biuf":
+        return call("one_hot_of", indices, number(depth), values, axis=axis)
+    off, on = plain(ends)
+    given = {"axis": axis, "on": on, "off": off, "dtype": str(ends.dtype)}
+    return call("one_hot", indices, number(depth), **given)
 
 
 # Draws come from `burnish.seed`'s source alone. A node's `seed` would make every call

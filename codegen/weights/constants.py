@@ -21,7 +21,7 @@ _MARK = "burnish.constant"
 _TRAINS = "burnish.weight"
 _COPY = "burnish.copy"
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
-_MADE = re.compile(r"(arange|eye|full|linspace|ones|tril|triu|zeros)(_\d+)?$")
+_MADE = re.compile(r"(arange|cos|eye|full|linspace|ones|sin|tril|triu|zeros)(_\d+)?$")
 _CONSTANT = re.compile(r"/(.+/)?Constant(_\d+)?_output_\d+")
 """Names of torch's older exporter for Constants that tools store as weights."""
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
@@ -132,6 +132,7 @@ def trains(value: ir.Value | None) -> bool:
         and value.const_value.dtype.is_floating_point()
         and not is_marked(value)
         and not _is_compared(value)
+        and not _is_angles(value)
         and not _is_exporters(value, value.const_value)
     )
 
@@ -140,6 +141,15 @@ def _is_compared(value: ir.Value) -> bool:
     """Whether it is a threshold: no gradient comes back through a comparison."""
     uses = value.uses()
     return bool(uses) and all(node.op_type in _COMPARISONS for node, _ in uses)
+
+
+def _is_angles(value: ir.Value) -> bool:
+    """Whether it is a table of cosines or sines for positions."""
+    uses = value.uses()
+    return bool(uses) and all(
+        node.op_type == "RotaryEmbedding" and node.domain == "" and place in (1, 2)
+        for node, place in uses
+    )
 
 
 def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:

@@ -485,6 +485,8 @@ def _log_softmax_slope(g, y, axis):
 @operator
 def hardmax(x, /, axis: int = -1) -> Array:
     """1 at the maximum along an axis (the first of equal ones), 0 elsewhere."""
+    if not x.size:
+        return x.copy()
     xp = namespace(x)
     place = xp.expand_dims(x.argmax(axis), axis)
     shape = [1] * x.ndim

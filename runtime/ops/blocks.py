@@ -189,8 +189,14 @@ def _joined(x, shape, blocks):
 
 
 def _beside(values, view, blocks):
-    """Scales or zero points, float32, in a shape that broadcasts to split axes"""
+    """Scales or zero points, float32, in a shape that broadcasts to split axes
+
+    An array of size 0 may have the one scale that it has in other sizes.
+    """
     count = tuple(-(-n // b) for n, b in zip(view, blocks, strict=True))
+    if 0 in view and len(values.shape) == len(view):
+        held = zip(values.shape, view, count, strict=True)
+        count = tuple(c if n == 0 and c == 1 else wanted for c, n, wanted in held)
     if tuple(values.shape) != count:
         raise InputError(
             f"quantization: expected scales of shape {count} for blocks {blocks} of "

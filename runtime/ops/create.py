@@ -9,6 +9,9 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._shapes import axes_of, plain
+from burnish.ops._tables import beside
+from burnish.ops.reduce import reduce_sum
+from burnish.ops.shape import stack
 
 
 @operator
@@ -92,6 +95,13 @@ def one_hot_of(indices, depth, values, *, axis: int = -1) -> Array:
     indices = xp.where(indices < 0, indices + depth, indices)
     places = xp.arange(depth).reshape(-1, *(1,) * (indices.ndim - axis))
     return xp.where(xp.expand_dims(indices, axis) == places, values[1], values[0])
+
+
+@one_hot_of.vjp("values")
+def _(g, y, indices, depth, values, *, axis):
+    ends = beside(g, np.array([0, 1], values.dtype))
+    on = g * one_hot_of(indices, depth, ends, axis=axis)
+    return stack((reduce_sum(g - on), reduce_sum(on)))
 
 
 def _greatest(x: Array) -> int:

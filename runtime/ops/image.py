@@ -212,7 +212,7 @@ def _targets(
         factors = [float(s) for s in scales]
         return [floor(n * f) for n, f in zip(old, factors, strict=True)], factors
     new = [int(n) for n in sizes]
-    factors = [m / n for m, n in zip(new, old, strict=True)]
+    factors = [m / n if n else 1.0 for m, n in zip(new, old, strict=True)]
     if policy == "stretch":
         return new, factors
     if policy not in ("not_larger", "not_smaller"):

@@ -73,6 +73,7 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
         output = ir.Value(name=_renamed(model, name, first, place))
         uses = [origin.use(node, index) for node, index in places[place]]
         copy = g.initializer(model, output, origin.copied(tensor, uses), trains=True)
+        copy.metadata_props.update(value.metadata_props)
         for node, index in places[place]:
             node.replace_input_with(index, copy)
     account.did(f"weight that {len(places)} modules shared", name)

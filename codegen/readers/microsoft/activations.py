@@ -52,10 +52,7 @@ def swiglu(
 ) -> Any:
     """gate * sigmoid(alpha * gate) * (up + beta); without up, gate holds both halves"""
     if up is None:
-        halves = op.make("", "Split", (gate,), {"axis": -1, "num_outputs": 2}, 2)
-        gate, up = halves
-        for half in halves:
-            half.dtype = halves[0].dtype
+        gate, up = op.make("", "Split", (gate,), {"axis": -1, "num_outputs": 2}, 2)
     if limit > 0:
         low, high = op.number(-limit, gate), op.number(limit, gate)
         gate, up = op.Clip(gate, None, high), op.Clip(up, low, high)

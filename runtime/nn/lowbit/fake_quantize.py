@@ -37,5 +37,6 @@ class FakeQuantize(Layer):
         if self.scale is None or self.zero_point is None:
             params = calibrated(x, scheme=QuantScheme("q8f", "affine", level))
         else:
+            counts = tuple(max(count, 1) for count in counts)  # also of no examples
             params = self.scale.reshape(counts), self.zero_point.reshape(counts)
         return ops.fake_quantize(x, *params, value="q8f", blocks=blocks)

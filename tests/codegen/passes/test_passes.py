@@ -14,6 +14,7 @@ from burnish.codegen.passes.graph import separate_names
 from burnish.codegen.passes.weights.untie import untie_weights
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.sizes.shapes import infer
+from burnish.codegen.weights import constants
 from tests.harness.reference import judged
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -491,6 +492,23 @@ def test_weights_of_a_list_of_modules_are_untied_by_scope():
     assert found[1:4] == ["layers.0.scale", "val_1000000", "layers.1.scale"]
     assert found[4:] == ["tied", "s", "s", "tied"]
     np.testing.assert_array_equal(run(model, feeds)[0], before[0])
+
+
+def test_a_buffer_that_modules_share_is_one_in_each():
+    model = model_of(
+        "a = Mul(x, s) y = Mul(a, s)", weights={"s": np.float32([1, 2, 3])}, x="2, 3"
+    )
+    shared = model.graph.initializers["s"]
+    shared.name = "layers.0.scale"
+    shared.metadata_props["pkg.torch.export.graph_signature.InputSpec.kind"] = "BUFFER"
+    for node, scope in zip(model.graph, ("layers.0", "layers.1"), strict=True):
+        node.metadata_props["pkg.torch.onnx.name_scopes"] = repr(["", scope, "call"])
+    assert untie_weights(model, Account())
+    assert [node.inputs[1].name for node in model.graph] == [
+        "layers.0.scale",
+        "layers.1.scale",
+    ]
+    assert all(constants.is_buffer(node.inputs[1]) for node in model.graph)
 
 
 def test_a_weight_of_a_module_that_no_reader_is_in_was_passed_to_them():

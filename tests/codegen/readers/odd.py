@@ -265,6 +265,29 @@ def empty_axis() -> Case:
     return made, [(x(0, 4),), (x(2, 4),)]
 
 
+@case("quantizers of no example")
+def empty_quantizers() -> Case:
+    nodes = [
+        N("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        N("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        N("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+        N("Conv", ["d", "wd"], ["c"]),
+        N("QuantizeLinear", ["c", "s", "z"], ["r"]),
+        N("DequantizeLinear", ["r", "s", "z"], ["e"]),
+        N("Resize", ["e", "", "", "to"], ["y"]),
+        N("Flatten", ["e"], ["f"]),
+        N("Hardmax", ["f"], ["h"]),
+    ]
+    tensors = [floats("s", 0.1), held("z", np.uint8(3)), floats("ws", [0.0137, 0.0291])]
+    tensors += [
+        held("wz", np.zeros(2, np.int8)),
+        held("w", np.ones((2, 2, 3, 3), "i1")),
+    ]
+    inputs = [info("x", ["N", 2, 4, 4]), info("to", [4], T.INT64)]
+    made = model(nodes, inputs, ["y", "h"], tensors)
+    return made, [(x(n, 2, 4, 4), np.array([n, 2, 4, 4])) for n in (2, 0)]
+
+
 @case("weights of size 0")
 def empty_weights() -> Case:
     nodes = [

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper as h
 
+from burnish import Tensor
 from burnish.codegen.evaluator import evaluated
 from burnish.codegen.pipeline import generate, write
 from tests.codegen.readers.hostile import N, floats, info, ints, model
@@ -318,3 +319,52 @@ def test_a_constant_with_another_use_is_no_weight(tmp_path):
     path = tmp_path / "shared.onnx"
     onnx.save(model(nodes, [info("x", [4, 4])]), path)
     assert generate(path).parameters == 0
+
+
+def one_hot():
+    """The numbers of on and off, before a matrix."""
+    tensors = [ints("depth", 4), floats("ends", [0.1, 0.9])]
+    tensors.append(floats("w", RANDOM.normal(size=(4, 5))))
+    nodes = [
+        N("OneHot", ["i", "depth", "ends"], ["h"]),
+        N("MatMul", ["h", "w"], ["y"]),
+    ]
+    made = model(nodes, [info("i", ["n"], T.INT64)], tensors=tensors)
+    return made, np.array([3, 0, -1, 7]), 20
+
+
+def angles():
+    """Tables of a rotary embedding, behind a matrix."""
+    tensors = [floats("w", RANDOM.normal(size=(8, 8)))]
+    tensors += [floats(name, RANDOM.normal(size=(2, 5, 4))) for name in ("c", "s")]
+    nodes = [
+        N("MatMul", ["x", "w"], ["h"]),
+        N("RotaryEmbedding", ["h", "c", "s"], ["y"]),
+    ]
+    made = model(nodes, [info("x", [2, 3, 5, 8])], tensors=tensors, opset=23)
+    return made, RANDOM.normal(size=(2, 3, 5, 8)).astype("f4"), 64
+
+
+def cast():
+    """A number that torch's exporter cast, as onnxscript names it."""
+    tensors = [floats("int64_1_cast", 1.5), floats("w", RANDOM.normal(size=(4, 4)))]
+    nodes = [
+        N("MatMul", ["x", "w"], ["h"]),
+        N("Sub", ["h", "int64_1_cast"], ["y"]),
+    ]
+    made = model(nodes, [info("x", ["n", 4])], tensors=tensors)
+    return made, RANDOM.normal(size=(2, 4)).astype("f4"), 16
+
+
+@pytest.mark.parametrize("build", [one_hot, angles, cast])
+def test_numbers_that_are_no_weights_do_not_train(build, tmp_path):
+    made, x, count = build()
+    onnx.save(made, tmp_path / "numbers.onnx")
+    source, weights = write(generate(tmp_path / "numbers.onnx"), tmp_path)
+    network = load_class(source).from_file(weights)
+    (expected,) = evaluated(made, {made.graph.input[0].name: x})
+    np.testing.assert_allclose(network(x).numpy(), expected, 1e-5, 1e-5)
+    network = network.to("cpu:autodiff")
+    assert sum(weight.size for _, weight in network.named_parameters()) == count
+    gradients = network(Tensor(x, device="cpu:autodiff")).sum().backward()
+    assert all(weight.grad(gradients) is not None for weight in network.parameters())

@@ -203,6 +203,13 @@ CASES = [
         axis=1,
         expect=lambda *_: np.array([[[5, 2], [2, 5], [2, 2]]]),
     ),
+    case(
+        ops.one_hot_of,
+        np.array([1, 0, -1, 5]),
+        3,
+        (2,),
+        expect=lambda i, n, v: v[np.eye(n, dtype=int)[[1, 0, 2, 0]] * (i < 5)[:, None]],
+    ),
 ]
 
 
