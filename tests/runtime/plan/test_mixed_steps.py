@@ -159,6 +159,41 @@ def test_gradients_of_mixed_precision(dtype):
     assert 0 < apart(made, wanted) < (0.03 if dtype == "f2" else 0.15)
 
 
+class Factor:
+    """A `Scale` of NumPy's."""
+
+    def __init__(self, factor):
+        self.factor, self.is_over = factor, False
+
+    def scaled(self, gradient):
+        return gradient * gradient.dtype.type(self.factor)
+
+    def divided(self, arrays, dtype, scale):
+        made = [a.astype(dtype) / dtype.type(self.factor) for a in arrays]
+        self.is_over = not all(np.isfinite(a).all() for a in made)
+        return made
+
+    def halve(self):
+        self.factor /= 2 if self.is_over else 1
+        return self.is_over
+
+
+def test_a_scaled_loss_has_the_gradients_of_the_loss(monkeypatch):
+    """Gradients below float16's least number are there, and none overflows."""
+    weight, x = (np.full(shape, 1e-3, "f4") for shape in ((1, 8), (4, 8)))
+    for first, small in ((65536, 1e-4), (2.0**30, 1.0)):
+        layer, factor = nn.Linear(8, 1, bias=False).to("cpu:autodiff"), Factor(first)
+        layer.weight.assign(weight)
+        monkeypatch.setattr(mixed, "cast_all", factor.divided)
+        follow = Following(False, Mixed(np.dtype("f2")), factor)
+        with follow.running(), np.errstate(over="ignore", invalid="ignore"):
+            slopes = ((layer(Tensor(x)) * small).mean()).backward()
+        found = slopes.get(layer.weight).numpy()
+        np.testing.assert_allclose(found, 1e-3 * small, rtol=2e-3)
+        assert found.dtype == SINGLE
+        assert (factor.factor == first) == (small == 1e-4)
+
+
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_what_each_call_is_given(dtype):
     one, half = (Tensor(np.ones((2, 2), kind)) for kind in ("f4", dtype))

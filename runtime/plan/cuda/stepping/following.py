@@ -7,8 +7,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from burnish.autodiff import Node, Variable, backward, recording
 from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs.live import Live
@@ -23,6 +21,7 @@ from burnish.ops.norm import batch_norm_train
 from burnish.plan.cuda.stepping.attended import attention
 from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
 from burnish.plan.cuda.stepping.normalized import Normalized, normalization
+from burnish.plan.cuda.stepping.scaled import scaled_backward
 from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
@@ -175,39 +174,19 @@ class Following:
         if self._changed:  # of values that parameters have had
             self.uses_old_values = True
         with self.away():
-            if self._scale is None:
+            mixed, scale = self._mixed, self._scale
+            if mixed is None:
                 found = backward(output, gradient, create_graph=create_graph)
-                if self._mixed is not None:
-                    self._mixed.widened(found)
+            elif scale is None or create_graph:
+                if scale is not None:
+                    self.refuse("fp16 has no gradients of gradients")
+                found = backward(output, gradient, create_graph=create_graph)
+                mixed.widened(found)
             else:
-                found = self._scaled(output, gradient, create_graph)
+                repeats = not self.for_graph
+                found = scaled_backward(output, gradient, mixed, scale, repeats)
         self._made.append(weakref.ref(found))
         return found
-
-    def _scaled(self, output: Variable, gradient: Any, create_graph: bool) -> Any:
-        """`backward` of a loss multiplied by a factor, its gradients divided by it.
-
-        Where no graph is made the factor becomes one with which nothing overflows.
-        """
-        assert self._scale is not None
-        assert self._mixed is not None
-        if create_graph:
-            self.refuse("fp16 has no gradients of gradients")
-        if (
-            create_graph
-            or output.node is None
-            or (gradient is None and output.data.size != 1)
-        ):
-            return backward(output, gradient, create_graph=create_graph)
-        seed = np.ones(output.shape, np.float32) if gradient is None else gradient
-        own = output.device.put(seed.data if isinstance(seed, Variable) else seed)
-        while True:
-            found = backward(
-                output, output.wrap(self._scale.scaled(own), output.device)
-            )
-            self._mixed.widened(found, self._scale)
-            if self.for_graph or not self._scale.halve():
-                return found
 
     def rate(self, schedule: Any) -> Any:
         """A schedule's next rate, which each launch asks for anew."""
