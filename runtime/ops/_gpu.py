@@ -15,7 +15,7 @@ from burnish.backend import bfloat16, namespace
 from burnish.backend.cuda import kernels, layout
 from burnish.backend.cuda.convolution import convolution, depthwise, windows
 from burnish.backend.cuda.elementwise import fused
-from burnish.backend.cuda.norms import channels, loss, rows
+from burnish.backend.cuda.norms import channels, loss, residual, rows
 from burnish.backend.cuda.products import cublaslt
 from burnish.ops import (
     activation,
@@ -129,7 +129,7 @@ def _(g, y, x):
 @norm.layer_norm_from.on("cupy", takes_bfloat16=True)
 def _(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight, bias)
-    y = rows.layer_norm(x, weight, bias, n, eps, True) if fits else None
+    y = _normed_rows(x, weight, bias, n, eps, True) if fits else None
     if y is None:
         return _plain(norm.layer_norm_from, x, weight, bias, axis=axis, eps=eps)
     return y
@@ -138,8 +138,14 @@ def _(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
 @norm.rms_norm_from.on("cupy", takes_bfloat16=True)
 def _(x, weight=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight)
-    y = rows.layer_norm(x, weight, None, n, eps, False) if fits else None
+    y = _normed_rows(x, weight, None, n, eps, False) if fits else None
     return _plain(norm.rms_norm_from, x, weight, axis=axis, eps=eps) if y is None else y
+
+
+def _normed_rows(x, weight, bias, n, eps, center):
+    """Rows of n last elements: in registers where they are short, else from memory."""
+    y = residual.norm(x, weight, bias, n, eps, center)
+    return rows.layer_norm(x, weight, bias, n, eps, center) if y is None else y
 
 
 @norm.layer_norm_from.vjp("x", "weight", "bias", on="cupy")

@@ -9,8 +9,12 @@ import numpy as np
 from burnish.backend.cuda.kernels import LONG, kernel
 
 _TILE = 32
+_FEW = 8
+"""Rows, or columns, that a thread has neighbours of in its registers."""
+
 _NARROW = 16
 """Fewer rows or columns fill less than half of a tile."""
+
 _WORDS = {
     1: "unsigned char",
     2: "unsigned short",
@@ -89,6 +93,22 @@ def _gathered(array: Any) -> Any:
 
 def _turn(x: Any, y: Any, count: int, rows: int, columns: int) -> None:
     """Write the matrices of x, as they lie in memory, transposed into y."""
+    few, many = min(rows, columns), max(rows, columns)
+    if few <= _FEW and x.size < LONG:
+        size = x.dtype.itemsize
+        packed = many * size % 16 == 0 and not (x.data.ptr | y.data.ptr) & 15
+        width = 16 // size if packed else 1
+        made = kernel(
+            "few_turned",
+            element=_WORDS[size],
+            few=few,
+            width=width,
+            back=columns < rows,
+        )
+        packs = many // width
+        given = (x, y, np.uint32(count * packs), np.uint32(packs))
+        made((-(-count * packs // 256),), (256,), given)
+        return
     across, down = -(-columns // _TILE), -(-rows // _TILE)
     size = count * rows * columns
     narrow = min(rows, columns) < _NARROW and -(-size // 256) < LONG

@@ -6,8 +6,9 @@ import pytest
 import burnish
 from burnish import Tensor, nn, ops
 from burnish.backend.cuda import layout
+from burnish.backend.cuda.elementwise.fused import cast
 from burnish.backend.cuda.libraries import workspace
-from burnish.backend.cuda.norms.residual import add_norm
+from burnish.backend.cuda.norms.residual import add_norm, norm
 from burnish.backend.cuda.products import cublaslt
 from tests.runtime.plan.test_joined import block
 
@@ -61,6 +62,41 @@ def test_a_sum_and_its_norm(n, kinds, dtype, kept):
         if kept is not None:
             assert error(made[0], total) < ROUNDING[kept]
     assert add_norm(x, z[:, :1], weight, bias, 1e-3, kept=None, **options) is None
+
+
+@pytest.mark.parametrize("n", [1, 7, 24, 64, 96, 192, 200, 768, 2048])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_norm_of_rows(n, dtype):
+    x, weight = array(7, 19, n, dtype=dtype), array(n, dtype=dtype)
+    bias = array(n, dtype=dtype)
+    for center, own, plus in ((True, weight, bias), (False, weight, None)):
+        far = exact(x)
+        far = far - (far.mean(-1, keepdims=True) if center else 0)
+        far = far / np.sqrt((far**2).mean(-1, keepdims=True) + 1e-3) * exact(own)
+        far = far if plus is None else far + exact(plus)
+        y = norm(x, own, plus, n, 1e-3, center)
+        assert y.dtype == x.dtype
+        assert np.abs(exact(y) - far).max() < ROUNDING[dtype] * np.abs(far).max()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("shape", [(4, 3, 8, 16), (2, 5, 7, 3), (3, 64, 5, 7), (2, 8)])
+def test_another_dtype_and_order_in_memory(shape, dtype):
+    x = array(*shape, dtype=dtype)
+    for given in (x, layout.last(x)) if x.ndim > 2 else (x,):
+        for other in ROUNDING:
+            kind = array(1, dtype=other).dtype
+            y = cast(given, kind)
+            assert (y.dtype, y.strides[1] < y.strides[-1]) == (
+                kind,
+                given.strides[1] < given.strides[-1],
+            )
+            np.testing.assert_array_equal(exact(y), exact(given.astype(kind)))
+        if x.ndim > 2:
+            np.testing.assert_array_equal(exact(layout.last(given)), exact(x))
+            y = layout.contiguous(layout.last(given))
+            assert y.flags.c_contiguous
+            np.testing.assert_array_equal(exact(y), exact(x))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

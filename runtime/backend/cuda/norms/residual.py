@@ -12,6 +12,21 @@ from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel
 from burnish.backend.cuda.norms.rows import contiguous
 
 _MOST = 32  # numbers of a thread, which are in its registers
+_THREADS = 128
+
+
+def norm(x: Any, weight: Any, bias: Any, n: int, eps: float, center: bool) -> Any:
+    """Rows of n last elements standardized, or None where no kernel does it.
+
+    weight and bias (n,) of one dtype, or None.
+    """
+    if x.dtype.char not in "eEf" or not x.size:
+        return None
+    rows = contiguous(x).reshape(-1, n)
+    made = add_norm(
+        rows, None, weight, bias, eps, center=center, dtype=x.dtype, kept=None
+    )
+    return None if made is None else made[1].reshape(x.shape)
 
 
 def add_norm(
@@ -27,18 +42,19 @@ def add_norm(
 ) -> Any:
     """(x + z, its rows standardized in `dtype`), or None where no kernel does it.
 
-    x (..., n); z broadcasts to it, whole rows of it; weight and bias (n,) of one dtype,
-    or None. kept: the dtype of the sum; None where nobody asks for it.
+    x (..., n); z broadcasts to it, whole rows of it, or is None; weight and bias (n,)
+    of one dtype, or None. kept: the dtype of the sum; None where nobody asks for it.
     """
     import cupy
 
     given = [a for a in (weight, bias) if a is not None]
     n = x.shape[-1]
-    if any(a.dtype.char not in "eEf" for a in (x, z, *given)) or not x.size:
+    arrays = [a for a in (x, z, *given) if a is not None]
+    if any(a.dtype.char not in "eEf" for a in arrays) or not x.size:
         return None
     if any(a.shape != (n,) or a.dtype != given[0].dtype for a in given):
         return None
-    repeats = (1, x.size) if z.shape == x.shape else None
+    repeats = (1, x.size) if z is None or z.shape == x.shape else None
     if repeats is None and z.ndim <= x.ndim:
         repeats = repeated(z.shape, x.shape)
     if repeats is None or repeats[0] != 1 or repeats[1] % n:
@@ -47,18 +63,23 @@ def add_norm(
     held = given[0] if given else x
     y = cupy.ndarray(x.shape, dtype)
     total = y if kept is None else cupy.ndarray(x.shape, kept)
-    arrays = (x, z, x if weight is None else weight, x if bias is None else bias)
-    types = tuple(a.dtype.name for a in (x, z, held))
-    aligned = not any(a.data.ptr & 31 for a in (x, z, y, total))
+    read = [x if a is None else a for a in (x, z, weight, bias)]
+    types = (x.dtype.name, "" if z is None else z.dtype.name, held.dtype.name)
+    aligned = not any(a.data.ptr & 31 for a in (*read, y, total))
     rows = x.size // n
     form = (center, weight is not None, bias is not None)
     made = _prepared(n, rows, types, dtype, kept, aligned, form)
     if made is None:
         return None
     code, blocks, threads = made
-    sizes = rows, repeats[1] // n, float(eps)
-    code(blocks, threads, (*arrays, y, total, *sizes))
+    sizes = np.uint32(rows), np.uint32(repeats[1] // n), np.float32(eps)
+    code(blocks, threads, (*read, y, total, *sizes))
     return total, y
+
+
+def fits(n: int) -> bool:
+    """Whether rows of n elements, in packs of 8 or fewer, are in registers."""
+    return n % 8 == 0 and n <= 8 * 1024 * (_MOST // 8)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -69,14 +90,12 @@ def _prepared(
     width = 8 if "float16" in types or "bfloat16" in types else 4
     packed = aligned and n % width == 0
     width = width if packed else 1
-    lanes = 32
-    while lanes < 1024 and lanes * width * (4 if lanes == 32 else 2) < n:
-        lanes *= 2
-    height = 4 if lanes == 32 else 1
+    lanes = _lanes(n, width)
+    height = max(1, _THREADS // lanes)
     if -(-n // (lanes * width)) * width > _MOST or -(-rows // height) >= LONG:
         return None
     center, weighted, biased = form
-    x, z, given = (ELEMENTS[name] for name in types)
+    x, z, given = (ELEMENTS.get(name, "") for name in types)
     made = kernel(
         "add_norm",
         element=ELEMENTS[dtype.name],
@@ -94,3 +113,15 @@ def _prepared(
         biased=biased,
     )
     return made, (-(-rows // height),), (lanes, height)
+
+
+def _lanes(n: int, width: int) -> int:
+    """Threads of a row: as many as idle least, of those with few packs each."""
+    packs = -(-n // width)
+    few = [lanes for lanes in (4, 8, 16, 32) if packs <= 4 * lanes and lanes <= packs]
+    if few:
+        return min(few, key=lambda lanes: (-(-packs // lanes) * lanes, -lanes))
+    lanes = 4 if packs < 4 else 64
+    while lanes < 1024 and lanes * 2 < packs:
+        lanes *= 2
+    return lanes

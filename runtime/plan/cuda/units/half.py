@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnish.autodiff import Variable
+from burnish.backend.cuda.elementwise.fused import cast
 from burnish.capture import CaptureError, Program
 from burnish.capture.line import refs
 from burnish.nn.core.param import Param
@@ -164,4 +165,4 @@ def _is(value: Any, dtype: np.dtype[Any]) -> bool:
 def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
     from burnish.tensor import Tensor
 
-    return Tensor.wrap(value.data.astype(dtype), value.device)
+    return Tensor.wrap(cast(value.data, dtype), value.device)
