@@ -127,6 +127,8 @@ def test_each_channel_by_itself(c, sizes, kernel, stride, dilation, kind):
     close(depthwise.depthwise(x, taps, w, bias), wanted, kind)
     y = depthwise.depthwise(x, taps, w, bias, (-0.5, 0.75))
     close(y, wanted.clip(-0.5, 0.75), kind)
+    below = correlated(x.clip(None, 0.25), weight, w, c, bias)
+    close(depthwise.depthwise(x, taps, w, bias, ceiling=0.25), below, kind)
     around = depthwise.flipped(w, sizes)
     if around is not None:
         g = array(*wanted.shape, kind=kind)
@@ -134,6 +136,24 @@ def test_each_channel_by_itself(c, sizes, kernel, stride, dilation, kind):
         options = {"sizes": sizes, "padding": w.pads, "groups": c}
         far = ops.conv_input_gradient.value(*given, **options)
         close(depthwise.depthwise(g, taps[::-1].copy(), around), far, kind)
+
+
+@pytest.mark.parametrize("c", [12, 96, 240])
+@pytest.mark.parametrize(
+    ("n", "sizes", "kernel", "stride"),
+    [
+        (32, (28, 33), (3, 3), 1),
+        (32, (29, 28), (3, 3), 2),
+        (16, (21, 21), (7, 7), 1),
+        (2, (9, 9), (9, 9), 1),
+        (40, (300,), (9,), 1),
+    ],
+)
+def test_each_channel_by_itself_in_tiles(n, c, sizes, kernel, stride, kind):
+    x, weight = array(n, c, *sizes, kind=kind), array(c, 1, *kernel, kind=kind)
+    w = window("", sizes, kernel, stride, kernel[0] // 2, 1)
+    y = depthwise.depthwise(x, depthwise.taps(weight), w)
+    close(y, correlated(x, weight, w, c), kind)
 
 
 @pytest.mark.parametrize("causal", [False, True])

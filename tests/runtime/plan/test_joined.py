@@ -1,12 +1,14 @@
 """Products that a GPU plan joins and rounds, with NumPy in place of kernels."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from burnish import Tensor, nn, ops
 from burnish.capture import capture
 from burnish.ops.conv import conv
-from burnish.plan.cuda.units import convs
+from burnish.plan.cuda.units import convs, half
 from burnish.plan.cuda.units.units import units
 
 RANDOM = np.random.default_rng(0)
@@ -62,8 +64,9 @@ class Kernels:
         y = y if beside is None else y + beside
         return np.maximum(y, 0) if relu else y
 
-    def depthwise(self, x, weight, w, bias, bounds):
-        self.calls.append(bounds)
+    def depthwise(self, x, weight, w, bias, bounds, ceiling):
+        self.calls.append(bounds if ceiling is None else (*bounds, ceiling))
+        x = x if ceiling is None else np.minimum(x, ceiling)
         y = self._conv(x, weight, w, len(weight), bias)
         return y if bounds is None else np.clip(y, *bounds)
 
@@ -79,7 +82,14 @@ def kernels(monkeypatch):
     monkeypatch.setattr(convs, "convolution", made)
     monkeypatch.setattr(convs, "last", made.last)
     monkeypatch.setattr(convs, "depthwise", made)
+    by_itself = SimpleNamespace(evaluated=lambda formula, arrays: formula(*arrays))
+    monkeypatch.setattr(convs, "elements", by_itself)
     return made
+
+
+@pytest.fixture(autouse=True)
+def casts(monkeypatch):
+    monkeypatch.setattr(half, "cast", lambda array, dtype: array.astype(dtype))
 
 
 def run(program, x, precision, kept=None):
@@ -112,6 +122,38 @@ def test_convolutions_have_what_follows_them(kernels):
     model.norm1.weight.assign(model.norm1.weight.data * 2)
     y = run(program, x, "tf32", kept)[1].numpy()
     np.testing.assert_allclose(y, model(x)[1].numpy(), atol=2e-5)
+
+
+@pytest.mark.parametrize("is_read_twice", [False, True])
+def test_a_bound_is_applied_where_a_depthwise_convolution_reads(kernels, is_read_twice):
+    expand = nn.Conv2d(4, 8, 1)
+    each = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+
+    def function(x):
+        y = ops.relu6(expand(x))
+        z = ops.relu6(each(y))
+        return (z, y.mean()) if is_read_twice else z
+
+    x = Tensor(RANDOM.normal(size=(2, 4, 5, 6)).astype(np.float32) * 30)
+    wanted, made = function(x), run(capture(function, x), x, "tf32")
+    if is_read_twice:
+        wanted, made = wanted[0], made[0]
+    assert (expand(x).numpy() > 6).any()
+    np.testing.assert_allclose(made.numpy(), wanted.numpy(), atol=2e-5)
+    behind = (0.0, 6.0) if is_read_twice else (0.0, 6.0, 6.0)
+    assert kernels.calls == [(False, not is_read_twice), behind]
+
+
+def test_a_bound_is_applied_before_a_convolution_that_declines(kernels, monkeypatch):
+    expand = nn.Conv2d(4, 8, 1)
+    each = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+    monkeypatch.setattr(kernels, "fits", lambda *_: False)
+    x = Tensor(RANDOM.normal(size=(2, 4, 5, 6)).astype(np.float32) * 30)
+    program = capture(lambda x: each(ops.relu6(expand(x))), x)
+    wanted = each(ops.relu6(expand(x)))
+    np.testing.assert_allclose(
+        run(program, x, "tf32").numpy(), wanted.numpy(), atol=2e-5
+    )
 
 
 def test_half_precision_is_of_what_arguments_and_parameters_decide(kernels):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,16 @@ from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
 from burnish.backend.cuda.layout import empty, empty_like, is_last, last
 from burnish.backend.cuda.norms.rows import contiguous, takes
 
-_THREADS, _OUTPUTS = 128, 4
+_THREADS = 128
 _TAPS = 9  # in a row: those of a thread are in its registers
+_WIDTH = {"e": 2, "E": 2, "f": 2, "d": 1}
+"""Channels of a thread, by dtype, where it has more than nine taps."""
+
+_SHARED = 40 << 10
+"""Bytes of weights that a block holds."""
+
+_ENOUGH = 132 * 256
+"""Threads that keep a GPU at work."""
 
 
 def fits(x: Any, weight: Any, groups: int) -> bool:
@@ -34,23 +43,30 @@ def taps(weight: Any) -> Any:
     return cupy.ascontiguousarray(weight.reshape(len(weight), -1).T)
 
 
-def depthwise(x: Any, taps: Any, w: Any, bias: Any = None, bounds: Any = None) -> Any:
+def depthwise(
+    x: Any,
+    taps: Any,
+    w: Any,
+    bias: Any = None,
+    bounds: Any = None,
+    ceiling: float | None = None,
+) -> Any:
     """x (N, C, *S), taps (prod(K), C), bias (C,) -> (N, C, *P), channels-last
 
-    bounds: two numbers that results are held between.
+    bounds: two numbers that results are held between. ceiling: what x is held below.
     """
     x = last(x)
-    c = x.shape[1]
-    y = empty((len(x), c, *w.out), x.dtype)
+    n, c = x.shape[:2]
+    y = empty((n, c, *w.out), x.dtype)
     if not y.size:
         return y
-    places = x.data.ptr | taps.data.ptr
-    key = (x.dtype, c, w, not places & 15, bias is not None, bounds is not None)
-    made, per, geometry = _prepared(x.shape[2:], *key)
-    size = len(x) * per
-    low, high = map(np.float32, bounds or (0, 0))
-    given = (x, taps, taps if bias is None else bias, y, size, low, high, geometry)
-    made((-(-size // _THREADS),), (_THREADS,), given)
+    places = x.data.ptr | taps.data.ptr | (0 if bias is None else bias.data.ptr)
+    acts = bias is not None, bounds is not None, ceiling is not None
+    key = (n, x.dtype, c, w, not places & 15, acts)
+    made, blocks, threads, room, geometry = _prepared(x.shape[2:], *key)
+    numbers = map(np.float32, (*(bounds or (0, 0)), ceiling or 0))
+    given = (x, taps, taps if bias is None else bias, y, *numbers, geometry)
+    made(blocks, threads, given, shared_mem=room)
     return y
 
 
@@ -129,25 +145,69 @@ def _geometry(sizes: Any, w: Any, c: int) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _prepared(
-    sizes: Any, dtype: Any, c: int, w: Any, aligned: bool, biased: bool, act: bool
+    sizes: Any, n: int, dtype: Any, c: int, w: Any, aligned: bool, acts: Any
 ) -> Any:
-    """The kernel, its threads for one image, and its geometry argument."""
-    width = _width(dtype, c, aligned)
+    """The kernel, its blocks and threads, its shared memory, and its geometry."""
+    taps, out = _two(1, w.kernel), _two(1, w.out)
+    count, size = prod(taps), 8 if dtype.char == "d" else 4
+    most = 4 if count <= 9 and dtype.itemsize == 2 else _WIDTH[dtype.char]
+    widths = (n for n in (4, 2, 1) if n == 1 or (n <= most and aligned and c % n == 0))
+    width = next(widths)
+    groups = c // width
+    rows, columns = _tile(out, n * groups, width, w)
+    across, down = -(-out[1] // columns), -(-out[0] // rows)
+    tiles = across * down * n
+    threads, most = (256, 96) if tiles * groups > 4 * _ENOUGH else (128, 32)
+    parts = -(-groups // min(most, _SHARED // (count * width * size)))
+    beside = -(-groups // parts)
+    high = max(1, min(threads // beside, tiles))
+    biased, act, capped = acts
     made = kernel(
         "depthwise",
         element=ELEMENTS[dtype.name],
         wide=wide(dtype),
         width=width,
-        outputs=_OUTPUTS,
-        kernel=_two(1, w.kernel),
+        rows=rows,
+        columns=columns,
+        channels=c,
+        beside=beside,
+        unroll="" if taps[0] <= 3 else 1,
+        kernel=taps,
         stride=_two(1, w.stride),
         dilation=_two(1, w.dilation),
         biased=biased,
         act=act,
+        capped=capped,
     )
-    rows, columns = _two(1, w.out)
-    per = rows * -(-columns // _OUTPUTS) * (c // width)
-    return made, per, _geometry(sizes, w, c)
+    before = _two(0, [b for b, _ in w.pads])
+    numbers = (*_two(1, sizes), *out, *before, across, down, n)
+    geometry = by_value(np.array(numbers, np.int32))
+    blocks = (-(-tiles // high), parts)
+    return made, blocks, (beside, high), count * beside * width * size, geometry
+
+
+def _tile(out: Any, groups: int, width: int, w: Any) -> tuple[int, int]:
+    """Rows and columns of results that a thread makes.
+
+    As many as its registers hold, where there are threads enough without.
+    """
+    span = _two(1, w.dilation)[1] * (_two(1, w.kernel)[1] - 1) + 1
+    step = _two(1, w.stride)[1]
+
+    def held(columns: int) -> int:
+        return ((columns - 1) * step + span + columns) * width
+
+    def waste(columns: int) -> int:
+        return -(-out[1] // columns) * columns
+
+    fitting = [n for n in (8, 7, 4, 2, 1) if n == 1 or held(n) <= 64]
+    enough = [n for n in fitting if groups * out[0] * -(-out[1] // n) >= _ENOUGH]
+    columns = min(enough or fitting[-1:], key=lambda n: (waste(n), -n))
+    for rows in (4, 2):
+        many = groups * -(-out[0] // rows) * -(-out[1] // columns) >= 2 * _ENOUGH
+        if many and rows * columns * width <= 64 and out[0] >= rows:
+            return rows, columns
+    return 1, columns
 
 
 def flipped(w: Any, sizes: Any) -> Any:

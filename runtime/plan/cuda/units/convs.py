@@ -7,13 +7,13 @@ import operator
 from typing import Any
 
 from burnish.backend import namespace
-from burnish.backend.cuda.convolution import convolution, depthwise
+from burnish.backend.cuda.convolution import convolution, depthwise, patches
 from burnish.backend.cuda.elementwise import fused as elements
-from burnish.backend.cuda.layout import last
+from burnish.backend.cuda.layout import is_last, last
 from burnish.capture.line import Line, refs
 from burnish.capture.tape import Ref
 from burnish.nn.core.param import Stored
-from burnish.ops._kernels.window import Window, window
+from burnish.ops._kernels.window import window
 from burnish.ops.activation import relu, relu6
 from burnish.ops.arithmetic import add
 from burnish.ops.clip import clip
@@ -25,6 +25,8 @@ class FusedConv:
     """relu(batch_norm(conv(x)) + beside): computes the last line's result, or declines.
 
     kept: where weights with the batch norm in them are, for all programs of a function.
+    before: a convolution whose upper bound this one applies, as it reads its result
+    alone; is_open: whether it was left to it.
     """
 
     def __init__(self, lines: list[Line], fixed: dict[int, Any], kept: dict[Any, Any]):
@@ -33,7 +35,10 @@ class FusedConv:
         self._options = first.options
         self._own = [_stored(arg, fixed) for arg in (*first.args[1:], None)[:2]]
         self._norm: list[Any] = []
-        self._eps, self._beside, self._bounds = 0.0, -1, None
+        self._eps, self._beside = 0.0, -1
+        self._bounds: tuple[float, float] | None = None
+        self.before: FusedConv | None = None
+        self.leaves_bound = self.is_open = False
         place = lines[0].place
         for line in lines[1:]:
             call = line.call
@@ -47,24 +52,56 @@ class FusedConv:
                 self._bounds = bounds(line)
             place = line.place
 
+    def take_bound(self, other: FusedConv) -> None:
+        """Apply the upper bound of another one's results, which this one reads."""
+        self.before, other.leaves_bound = other, True
+
+    @property
+    def reads(self) -> int:
+        """The place of what is convolved."""
+        return self._x
+
+    @property
+    def by_channel(self) -> bool:
+        """Whether every channel has a kernel of its own."""
+        groups, shape = self._options.get("groups", 1), self._own[0].shape
+        return self._beside < 0 and groups == shape[0] > 1 and shape[1] == 1
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether results lie between 0 and an upper bound."""
+        return (
+            self._bounds is not None and 0 == self._bounds[0] < self.ceiling < math.inf
+        )
+
     def __call__(self, values: list[Any]) -> bool:
         held = values[self._x]
         x, options = held.data, self._options
         shape = self._own[0].shape
         groups = options.get("groups", 1)
         by_channel = self._beside < 0 and depthwise.fits(x, self._own[0], groups)
+        ceiling = None
+        if self.before is not None and self.before.is_open:
+            ceiling = self.before.ceiling
+            if not by_channel:
+                x = elements.evaluated(_held, (x, 0.0, ceiling))
+                held = values[self._x] = type(held).wrap(x, held.device)
         if not x.size or not (by_channel or convolution.pays(x, groups)):
             return False
         w = window("conv", x.shape[2:], shape[2:], *map(options.get, *_GEOMETRY))
-        weight, bias = self._weights(x.dtype, by_channel, w)
+        plain = groups == 1 and patches.fits(w) and not is_last(x)
+        form = "taps" if by_channel else "plain" if plain else "last"
+        weight, bias = self._weights(x.dtype, form)
         if by_channel:
-            y = depthwise.depthwise(x, weight, w, bias, self._bounds)
+            y = depthwise.depthwise(x, weight, w, bias, self._bounds, ceiling)
         else:
             beside = None if self._beside < 0 else values[self._beside].data
             if beside is not None and beside.dtype != x.dtype:
                 return False
-            is_relu = self._bounds == (0.0, math.inf)
+            self.is_open = self.leaves_bound
+            is_relu = self.is_open or self._bounds == (0.0, math.inf)
             y = convolution.conv(x, weight, w, groups, bias, beside, is_relu)
+            self.is_open = self.is_open and y is not None
             if y is not None and self._bounds is not None and not is_relu:
                 y = elements.evaluated(_held, (y, *self._bounds))
         if y is None:
@@ -72,16 +109,27 @@ class FusedConv:
         values[self._place] = type(held).wrap(y, held.device)
         return True
 
-    def _weights(self, dtype: Any, by_channel: bool, w: Window) -> tuple[Any, Any]:
-        """The weight as kernels read it, and the bias, with the batch norm in them."""
+    @property
+    def ceiling(self) -> float:
+        """The upper bound of its results."""
+        return math.inf if self._bounds is None else self._bounds[1]
+
+    def _weights(self, dtype: Any, form: str) -> tuple[Any, Any]:
+        """The weight as kernels read it, and the bias, with the batch norm in them.
+
+        form: "taps", "last" (channels-last) or "plain".
+        """
         items = [*self._own, *self._norm]
         arrays = [None if item is None else item.data for item in items]
-        key = (*map(id, items), dtype, by_channel, self._eps)
+        key = (*map(id, items), dtype, form, self._eps)
         known, made = self._kept.get(key, ([], None))
         if len(known) != len(arrays) or any(map(operator.is_not, known, arrays)):
             made = _normed(arrays, self._eps)
             made = [None if part is None else part.astype(dtype) for part in made]
-            made[0] = depthwise.taps(made[0]) if by_channel else last(made[0])
+            if form == "taps":
+                made[0] = depthwise.taps(made[0])
+            elif form == "last":
+                made[0] = last(made[0])
             self._kept[key] = arrays, made
         weight, bias = made
         return weight, bias

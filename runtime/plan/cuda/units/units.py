@@ -94,10 +94,17 @@ def units(
     readers = _readers(program)
     behind = _chains(program, readers) if stays else {}
     inside = {id(line) for lines in behind.values() for line in lines}
+    capped: dict[int, FusedConv] = {}
     for line in program.lines:
         if id(line) in behind:
             lines = behind[id(line)]
-            found.append(Unit(lines, FusedConv(lines, fixed, kept)))
+            fused = FusedConv(lines, fixed, kept)
+            before = capped.get(fused.reads) if fused.by_channel else None
+            if before is not None and len(readers[fused.reads]) == 1:
+                fused.take_bound(before)
+            elif fused.is_capped and not fused.by_channel:
+                capped[lines[-1].place] = fused
+            found.append(Unit(lines, fused))
             continue
         if id(line) in inside:
             continue
