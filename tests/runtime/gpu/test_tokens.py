@@ -101,6 +101,18 @@ def test_products_of_several_weights_gates_and_norms(kind, rows, norm):
         near(y.get(), wanted, max(rounds, 1e-3 if "out" in more else 0))
 
 
+@pytest.mark.parametrize("rows", [3, 16, 23])
+@pytest.mark.parametrize(("outs", "ins"), [(2304, 768), (768, 3072), (48, 2048)])
+def test_rows_and_results_of_half_precision(outs, ins, rows):
+    x = RANDOM.standard_normal((rows, ins)).astype(np.float16)
+    beside = RANDOM.standard_normal((rows, outs)).astype(np.float32)
+    ours, same = weight("float16", outs, ins, bias=True)
+    more = {"half": "float16", "out": np.float16}
+    y = few_rows.product(cupy.asarray(x), [ours], residual=cupy.asarray(beside), **more)
+    assert y.dtype == np.float16
+    near(y.get(), token_kernels.product(x, [same], residual=beside), 2e-3)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "size"),

@@ -7,6 +7,7 @@ import numpy as np
 from burnish import Tensor, ops
 from burnish.backend.cuda.decoding import decode_attention, few_rows, sampling
 from burnish.backend.cuda.graphs import graphs
+from burnish.backend.cuda.norms import residual
 
 
 class Room:
@@ -66,7 +67,16 @@ def activated(x, name, low):
     return x if name == "none" else getattr(ops, name)(t).numpy()
 
 
-def attended(q, new, cache, position, room, *, scale, angles=None, mask=None):
+def add_norm(x, z, weight, bias, eps, *, center, dtype, kept):
+    assert z is None
+    assert kept is None
+    own = few_rows.Norm("layer" if center else "rms", weight, bias, eps)
+    eye = few_rows.Weight("float", np.eye(x.shape[1]), x.shape[1], x.shape[1])
+    return None, product(x, [eye], norm=own, out=dtype)
+
+
+def attended(q, new, cache, position, room, *, scale, angles=None, mask=None,
+             out=np.float32):  # fmt: skip
     place = int(position[0])
     q = q.astype(np.float64)
     if new is not None:
@@ -83,7 +93,7 @@ def attended(q, new, cache, position, room, *, scale, angles=None, mask=None):
         scores = np.where(mask[:, None, : place + 1], scores, -np.inf)
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     shares /= shares.sum(-1, keepdims=True)
-    return np.einsum("nhs,nhsd->nhd", shares, values).astype(np.float32)
+    return np.einsum("nhs,nhsd->nhd", shares, values).astype(out)
 
 
 def turned(x, angles):
@@ -124,6 +134,7 @@ class Tokens:
 def take_place(monkeypatch):
     """Have steps of one token compute here."""
     monkeypatch.setattr(few_rows, "product", product)
+    monkeypatch.setattr(residual, "add_norm", add_norm)
     monkeypatch.setattr(decode_attention, "attended", attended)
     monkeypatch.setattr(decode_attention, "put", put)
     monkeypatch.setattr(decode_attention, "Room", lambda *sizes: None)

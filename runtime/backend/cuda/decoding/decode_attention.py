@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda.decoding import overlap
 from burnish.backend.cuda.kernels import ELEMENTS, kernel
 
 _NOTHING = np.uint64(0)
@@ -35,6 +36,9 @@ class Room:
         blocks = examples * heads // self.heads
         most = min(-(-room // _POSITIONS), 32)
         self.splits = max(1, min(most, -(-_BLOCKS // blocks)))
+        if 2 * blocks >= _BLOCKS:  # adding up parts takes longer than they save
+            self.splits = 1
+        self.warps = 8 if self.splits == 1 else 4
         rows = examples * heads * self.splits
         self.parts = cupy.zeros((rows, size + 2), np.float32)
         self.done = cupy.zeros(blocks, np.uint32)
@@ -50,29 +54,32 @@ def attended(
     scale: float,
     angles: tuple[Any, Any] | None = None,
     mask: Any = None,
+    out: Any = np.float32,
 ) -> Any:
     """softmax(q @ keys.T * scale) @ values for one new position: (N, H, D).
 
     q (N, H, D); cache: keys and values (N, K, S, D), float32, float16, or the bits of
     bfloat16; position (1,) int64, which is there already, or is `new` (N, K, D) and
     written here. angles: cosines and sines (1 or N, D / 2) that q and new keys are
-    turned by. mask (1 or N, S): positions that take part.
+    turned by. mask (1 or N, S): positions that take part. out: the result's dtype.
     """
     import cupy
 
     keys, values = cache
     n, heads, size = q.shape
     length = keys.shape[2]
-    y = cupy.ndarray((n, heads, size), np.float32)
+    y = cupy.ndarray((n, heads, size), out)
     lanes = 1 << (size // 8 - 1).bit_length()
     made = kernel(
         "decode_attention",
         wide="float",
         element="bfloat16" if keys.dtype == np.uint16 else ELEMENTS[keys.dtype.name],
-        output="float",
+        output=ELEMENTS[np.dtype(out).name],
+        overlaps=overlap.overlaps(q.data.device_id),
         d=size,
         heads=room.heads,
         lanes=lanes,
+        warps=room.warps,
         rotary=angles is not None,
         store=new is not None,
         masked=mask is not None,
@@ -85,9 +92,10 @@ def attended(
         0 if mask is None else _step(mask),
     ]
     given = (q, k, v, keys, values, cosines, sines, _NOTHING if mask is None else mask)
-    made(
+    overlap.run(
+        made,
         (room.splits, heads // room.heads, n),
-        (128,),
+        (32 * room.warps,),
         (
             *(*given, position, y, room.parts, room.done, np.float32(scale)),
             *(np.int32(length), np.int32(room.groups)),

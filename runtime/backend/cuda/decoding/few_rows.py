@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.backend.cuda.decoding import overlap
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
 
 _NOTHING = np.uint64(0)
-_MATRIX = 2
+MATRIX = 2
 """Rows above which half precision goes through matrix instructions."""
 
 MOST = {"": 16, "float16": 32, "bfloat16": 32}
@@ -66,7 +67,7 @@ def takes(rows: int, weights: list[Weight], half: str) -> bool:
 
 def takes_norm(rows: int, ins: int, half: str) -> bool:
     """Whether a product can standardize its rows itself."""
-    return rows <= (_MATRIX if half else 4) and 4 * rows * ins <= _SHARED
+    return rows <= (MATRIX if half else 4) and 4 * rows * ins <= _SHARED
 
 
 def product(
@@ -89,7 +90,7 @@ def product(
     import cupy
 
     rows, ins = x.shape
-    first, split = weights[0], half and rows > _MATRIX
+    first, split = weights[0], half and rows > MATRIX
     columns = first.outs if gated else sum(w.outs for w in weights)
     y = cupy.ndarray((rows, columns), out)
     x = _read_in_packs(x)
@@ -108,28 +109,49 @@ def product(
     beside = _NOTHING if residual is None else residual
     steps = x.strides[0] // x.itemsize, columns, residual_step(residual)
     sizes = tuple(map(np.int32, (ins, first.block or ins, *steps)))
+    setting["overlaps"] = overlap.overlaps(x.data.device_id)
     if split:
-        codes = _WIDE[first.kind]
-        tiles = 2 if gated or columns >= 8192 or (rows > 8 and columns >= 4096) else 1
-        depth = 2 if codes == 8 else 1
-        setting |= {"codes": codes, "tiles": tiles, "depth": depth, "half": half}
+        codes, shared = _WIDE[first.kind], 0
+        tiles = 2 if gated or columns >= 8192 else 1
         each = 16 if gated else 16 * tiles
-        made, shared = kernel("some_rows", **setting), 0
-        arguments = (x, given, beside, y, *sizes)
+        own = -(-columns // each), ins, codes, tiles
+        parts, depth, turns = _parts(*own, setting["overlaps"])
+        setting |= {"codes": codes, "tiles": tiles, "depth": depth, "half": half}
+        made = kernel("some_rows", **setting, parts=parts, turns=turns)
+        arguments: tuple[Any, ...] = (x, given, beside, y, *sizes)
     else:
-        codes = _LOADS[first.kind]
+        codes, parts = _LOADS[first.kind], 1
         outs, splits, depth = _shape(columns, ins, rows, codes, gated)
-        kind = "" if norm is None else norm.kind
         setting |= {"codes": codes, "outs": outs, "splits": splits, "depth": depth}
         each = outs * (8 // splits) // (2 if gated else 1)
-        made = kernel("few_rows", **setting, norm=kind)
+        made = kernel("few_rows", **setting, norm="" if norm is None else norm.kind)
         shared = 4 * rows * ins if norm else 0
         gain, shift, eps = (None, None, 0.0) if norm is None else norm[1:]
-        own = [_NOTHING if part is None else part for part in (gain, shift)]
-        arguments = (x, given, *own, beside, y, np.float32(eps), *sizes)
+        by = [_NOTHING if part is None else part for part in (gain, shift)]
+        arguments = (x, given, *by, beside, y, np.float32(eps), *sizes)
     counts = [-(-w.outs // each) for w in (weights[:1] if gated else weights)]
-    made((sum(counts),), (256,), arguments, shared_mem=shared)
+    overlap.run(made, (sum(counts) * parts,), (256,), arguments, shared)
     return y
+
+
+def _parts(
+    blocks: int, ins: int, codes: int, tiles: int, clusters: bool
+) -> tuple[int, int, int]:
+    """Blocks that share outputs, windows of a warp's loads, and how often it loads.
+
+    clusters: whether blocks can read each other's shared memory (as of Hopper).
+
+    There should be a block for every part of a GPU, and loads enough on their way.
+    """
+    windows = -(-ins // (4 * codes))
+    parts = 1
+    while (
+        clusters and parts < 4 and blocks * parts < 132 and windows >= 8 * (parts + 1)
+    ):
+        parts += 1
+    each = -(-windows // (8 * parts))
+    depth = max(1, min(each, (4 if codes == 8 else 2) // tiles))
+    return parts, depth, -(-each // depth)
 
 
 def _shape(

@@ -8,23 +8,22 @@ runs as its calls do.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from burnish.backend.cuda.decoding import decode_attention, few_rows
+from burnish.backend.cuda.norms import residual
 from burnish.caches import write
 from burnish.capture import CaptureError, Program
+from burnish.plan.cuda.tokens.narrow import NORMS, Narrow, is_by_row, normed
 from burnish.plan.cuda.tokens.nodes import QUERIES, Nodes, asked, by_example, flat, pair
 from burnish.plan.cuda.tokens.weights import Weights
 from burnish.plan.graph import Constant, Node, Value
 
 Launch = Callable[[list[Any]], None]
 """Computes results from values at their places."""
-
-_NORMS = {"layer_norm_from": "layer", "rms_norm_from": "rms"}
 
 
 class Launches:
@@ -39,12 +38,15 @@ class Launches:
         self._gone: set[int] = set()  # nodes that another one's launch computes
         self._by_node: dict[int, Launch] = {}
         self._needs: dict[int, set[int]] = {}  # the places that such a launch reads
+        self._narrow = Narrow(self._nodes, half)
         for node in self._graph.nodes:
             self._attention(node)
         for node in self._graph.nodes:
             self._gated(node)
         for node in self._graph.nodes:
             self._product(node)
+        for node in self._graph.nodes:
+            self._norm(node)
         self.fits_half = not any(
             node.name == "put" and id(node) not in self._gone
             for node in self._graph.nodes
@@ -125,6 +127,7 @@ class Launches:
                 scale=scale,
                 angles=turn,
                 mask=None if shown is None else flat(values[shown].data),
+                out=self._narrow.dtype(out, n),
             )
             values[at] = _like(values[places[0]], y.reshape(out.shape))
 
@@ -210,7 +213,7 @@ class Launches:
             fine = all(r.name == "linear" and r.args[0] is last.result for r in readers)
             if self.half == "float16" and fine and self._nodes.alone(last.result):
                 out = np.float16
-        by = act[0], act[1]
+        by, only = (act[0], act[1]), nodes[0].result if len(nodes) == 1 else None
 
         def launch(values: list[Any]) -> None:
             given = values[place]
@@ -224,7 +227,7 @@ class Launches:
                 residual=None
                 if beside is None
                 else values[beside].data.reshape(rows, -1),
-                out=out,
+                out=out if only is None else self._narrow.dtype(only, rows),
             )
             start = 0
             for at, shape in shapes:
@@ -236,18 +239,16 @@ class Launches:
         self._by_node[id(owner)] = launch
         self._needs[id(owner)] = {place, *(() if beside is None else (beside,))}
         self._gone |= {id(each) for each in nodes if each is not owner}
+        self._narrow.multiplied |= set(map(id, nodes))
         return True
 
     def _normed(self, x: Value, nodes: list[Node], rows: int) -> tuple[Any, Value]:
         """(the norm before products, its argument); (None, x) where there is none."""
         given, through = self._nodes.viewed(x)
-        node, ins = self._nodes.maker(given, *_NORMS), x.shape[-1]
+        node, ins = self._nodes.maker(given, *NORMS), x.shape[-1]
         if node is None or not few_rows.takes_norm(rows, ins, self.half):
             return None, x
-        own = [part for part in node.args[1:] if part is not None]
-        if not all(isinstance(p, Constant) and math.prod(p.shape) == ins for p in own):
-            return None, x
-        if node.options["axis"] not in (-1, len(given.shape) - 1):
+        if not is_by_row(node):
             return None, x
         between = [given, *(each.result for each in through[1:])] if through else []
         readers = self._nodes.readers.get(x.place, ())
@@ -257,7 +258,30 @@ class Launches:
         if not all(map(self._nodes.alone, between)):
             return None, x
         self._gone |= {id(node), *map(id, through)}
-        return self._weights.norm(_NORMS[node.name], node), node.args[0]
+        return self._weights.norm(NORMS[node.name], node), node.args[0]
+
+    # --- norms, and what only products read ---
+
+    def _norm(self, node: Node) -> None:
+        """A norm in half precision, where only products read it."""
+        if node.name not in NORMS or id(node) in self._gone or not is_by_row(node):
+            return
+        given, made = node.args[0], node.result
+        ins, kind = given.shape[-1], NORMS[node.name]
+        rows = given.size // ins
+        if not isinstance(given, Value) or not residual.fits(ins):
+            return
+        if self._narrow.dtype(made, rows) == np.float32:
+            return
+        by = self._weights.norm(kind, node)
+
+        def launch(values: list[Any]) -> None:
+            x = values[given.place]
+            y = normed(x.data.reshape(rows, ins), by)
+            values[made.place] = _like(x, y.reshape(made.shape))
+
+        self._by_node[id(node)] = launch
+        self._needs[id(node)] = {given.place}
 
 
 def _plain(node: Node) -> Launch:
