@@ -61,18 +61,18 @@ class Unplanned:
 class _Known:
     """A plan that was found by a call's shapes, in some surroundings."""
 
-    def __init__(self, surroundings: Any, plan: Plan):
-        self.surroundings, self._plan = surroundings, plan
-        self._quick = Quick.of(plan)
+    def __init__(self, surroundings: Any, plan: Plan | GraphPlan):
+        self.surroundings, self.plan = surroundings, plan
+        self._quick = Quick.of(plan) if isinstance(plan, Plan) else None
 
     def __call__(self, given: Any) -> Any:
         """The results; raises CaptureError where a module is not what it was."""
         quick = self._quick
         if quick is not None and quick.is_same():
             return quick(given)
-        plan = self._plan  # which looks closer
+        plan = self.plan  # which looks closer
         made = plan.checked(_taken(plan, given))
-        self._quick = Quick.of(plan)
+        self._quick = Quick.of(plan) if isinstance(plan, Plan) else None
         return made
 
 
@@ -115,12 +115,15 @@ class Compiled(Generic[P, R]):
                 return known(args)
             except Fault:
                 return self._function(*args, **options)
+            except Reshaped as error:
+                self._let_be(known.plan, str(error))
+                return self._function(*args, **options)
             except CaptureError:  # which the long way finds too
                 pass
         if self._steps.are_made:
             return self._steps(args, options)
         found, given = self._found(args, options)
-        if quick and isinstance(found, Plan):
+        if quick and not isinstance(found, Unplanned):
             if len(self._quick) > _MOST:
                 self._quick.clear()
             self._quick[quick] = _Known(self._surroundings(), found)
@@ -177,19 +180,21 @@ class Compiled(Generic[P, R]):
         return self._rooms[index]
 
     def _quick_key(self, args: Any) -> tuple[Any, ...] | None:
-        """The key of plain tensors on a CPU and whole numbers; None for others."""
+        """The key of plain tensors, and of a CPU's whole numbers; None for others."""
         key: list[Any] = []
         for arg in args:
-            if type(arg) is not Tensor or arg.device is not _CPU or arg.node:
+            if type(arg) is not Tensor or arg.node or arg.device.is_autodiff:
                 return None
             data = arg.data
-            key += (data.shape, data.dtype)
+            key += (arg.device, data.shape, data.dtype)
             if not data.shape and data.dtype.kind in "biu":
+                if arg.device is not _CPU:  # reading it would wait for the GPU
+                    return None
                 key.append(data.item())
         return tuple(key)
 
     def _surroundings(self) -> tuple[Any, ...]:
-        """The settings, besides arguments and modules, that a CPU plan depends on."""
+        """The settings, besides arguments and modules, that a plan depends on."""
         return num_threads(), recording.paused
 
     def _setting(self, on_cpu: bool) -> tuple[Any, ...]:
