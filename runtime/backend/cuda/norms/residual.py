@@ -18,9 +18,11 @@ _THREADS = 128
 def norm(x: Any, weight: Any, bias: Any, n: int, eps: float, center: bool) -> Any:
     """Rows of n last elements standardized, or None where no kernel does it.
 
-    weight and bias (n,) of one dtype, or None.
+    weight and bias (n,) of x's dtype, or None.
     """
     if x.dtype.char not in "eEf" or not x.size:
+        return None
+    if any(a is not None and a.dtype != x.dtype for a in (weight, bias)):
         return None
     rows = contiguous(x).reshape(-1, n)
     made = add_norm(
