@@ -364,6 +364,8 @@ def _hinted(value: Value) -> str | None:
 def _role(expression: Expression) -> str | None:
     """A name by what computes the value: the module's, or the function's result."""
     match expression:
+        case ModuleCall(target=SelfAttr(path=(*_, int()))):
+            return None  # "layers" is no name for what one of them gives
         case ModuleCall(target=SelfAttr(path=path)):
             last = next((p for p in reversed(path) if isinstance(p, str)), "")
             return last if last.isalpha() and last not in _PLAIN else None

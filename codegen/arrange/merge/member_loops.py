@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.merge.progressions import progression
-from burnish.codegen.arrange.rerolling.members import looped
+from burnish.codegen.arrange.rerolling.members import looped, looped_in_part
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import (
@@ -41,12 +41,17 @@ _FEW_LAYERS = 4
 
 @dataclass(frozen=True)
 class _Family:
-    """Members in order: their names' stem and first number, or a list's name and -1."""
+    """Members in order: their names' stem and first number, or a list's name and -1.
+
+    item: the constructor of each, in terms of its number; of a list whose items are
+    made unlike each other, the first one's.
+    """
 
     stem: str
     first: int
     paths: tuple[tuple[str | int, ...], ...]
     item: Expression
+    alike: bool = True
 
     def made(self) -> Repeat:
         """The constructor of all members."""
@@ -64,11 +69,15 @@ def with_loops(plan: ClassPlan, explain: Explain) -> ClassPlan:
     """The class with loops over members that are made and called alike."""
     whole = _whole(plan)
     for family in [*_lists(plan), *([whole] if whole else [])]:
+        each, part = _each(family), singular(family.stem)
         block = None
         if len(family.paths) >= _least(family.item):
-            each, part = _each(family), singular(family.stem)
             block = looped(plan.block, family.paths, each, part)
         if block is None:
+            if isinstance(each, SelfAttr):
+                block = looped_in_part(plan.block, family.paths, each, part)
+            if block is not None:
+                plan = replace(_made(plan, family), block=block)
             plan = _fixed(plan, family.stem)
             continue
         explain(
@@ -80,11 +89,17 @@ def with_loops(plan: ClassPlan, explain: Explain) -> ClassPlan:
             begin = Method(Name("super()"), "__init__", (family.made(),))
             plan = replace(plan, base="nn.ModuleDict", members=[("", begin)])
         else:
-            members = [
-                (n, family.made() if n == family.stem else m) for n, m in plan.members
-            ]
-            plan = replace(plan, members=members)
+            plan = _made(plan, family)
     return plan
+
+
+def _made(plan: ClassPlan, family: _Family) -> ClassPlan:
+    """The class whose list is made by one expression, where it can be."""
+    members = [
+        (n, family.made() if family.alike and n == family.stem else m)
+        for n, m in plan.members
+    ]
+    return replace(plan, members=members)
 
 
 def as_sequential(plan: ClassPlan) -> Call | None:
@@ -136,10 +151,14 @@ def _lists(plan: ClassPlan) -> Iterator[_Family]:
                 pass
             case Repeat(item=item, count=Literal(value=int() as count)):
                 items = (item,) * count if name in _counted(plan.block) else ()
-        found = progression(items) if len(items) > 1 else None
+        if len(items) < 2:
+            continue
+        paths = tuple((name, place) for place in range(len(items)))
+        found = progression(items)
         if found is not None:
-            paths = tuple((name, place) for place in range(len(items)))
             yield _Family(name, -1, paths, found)
+        elif all(map(_is_own, items)):
+            yield _Family(name, -1, paths, items[0], alike=False)
 
 
 def _counted(block: Block) -> set[str | int]:
@@ -168,8 +187,12 @@ def _whole(plan: ClassPlan) -> _Family | None:
 
 
 def _least(item: Expression) -> int:
-    own = isinstance(item, Call) and not item.function.startswith("nn.")
-    return 2 if own else _FEW_LAYERS
+    return 2 if _is_own(item) else _FEW_LAYERS
+
+
+def _is_own(item: Expression) -> bool:
+    """Whether it is a module of a class of the model's own."""
+    return isinstance(item, Call) and not item.function.startswith("nn.")
 
 
 def _numbers(names: Sequence[str]) -> tuple[str, int] | None:

@@ -2,7 +2,8 @@
 
 Between two such cuts is a region with one input and one output: a residual block, an
 attention with the sum behind it, or a single layer. Values that many later parts read
-(a mask, an encoder's result, the skips of a U-Net) are not counted as live.
+(a mask, an encoder's result, the skips of a U-Net) are not counted as live, nor is a
+sum to which each part adds (WaveNet's skips).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from burnish.codegen.arrange.scopes.grouping import (
     holds_weights,
@@ -17,6 +19,7 @@ from burnish.codegen.arrange.scopes.grouping import (
 )
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Block,
     Call,
     Expression,
@@ -48,8 +51,12 @@ class Cuts:
         self.statements = block.statements
         self.flow = Flow(block)
         self.heavy: list[Statement] = []
+        aside = _running_sums(self.flow)
         depends: set[Value] = set()
         for statement in block.statements:
+            if statement in aside:
+                depends.update(statement.targets)
+                continue
             on_host = all(target.host for target in statement.targets)
             follows = not depends.isdisjoint(self.flow.reads[statement])
             if not on_host and (follows or holds_weights(statement)):
@@ -165,6 +172,64 @@ class Cuts:
                 ends, lambda s: [made for made in self.flow.makers(s) if made in inside]
             )
         ]
+
+
+def _running_sums(flow: Flow) -> set[Statement]:
+    """Sums of sums, each of which only the next one reads."""
+    found: set[Statement] = set()
+    for last in reversed([*flow.reads]):
+        chain: list[Statement] = []
+        step: Statement | None = last if last not in found else None
+        while step is not None and _is_sum(step):
+            chain.append(step)
+            before = flow.reads[step][0]
+            alone = len(flow.readers[before]) == 1 and before not in flow.results
+            step = flow.maker.get(before) if alone else None
+        if len(chain) > 1 and _are_layers(chain, flow):
+            found.update(chain)
+    return found
+
+
+def _are_layers(sums: list[Statement], flow: Flow) -> bool:
+    """Whether layers give the terms, one deeper in the model than the other.
+
+    sums: the last one first. Branches that run side by side are summed, too.
+    """
+    terms = [value for total in sums for value in flow.reads[total][1:]]
+    terms.append(flow.reads[sums[-1]][0])
+    makers = [flow.maker.get(term) for term in terms]
+    if any(maker is None or not any(layers_of(maker)) for maker in makers):
+        return False
+    if any(len(flow.readers[term]) > 1 for term in terms):
+        return False
+    return all(a and b and _is_deeper(a, b, flow) for a, b in pairwise(makers))
+
+
+def _is_deeper(later: Statement, earlier: Statement, flow: Flow) -> bool:
+    """Whether a statement depends on what another one reads, through more layers."""
+    start = {v for v in flow.reads[earlier] if not v.host}
+    above = {m for value in start for m in [flow.maker.get(value)]}
+    seen = {*flow.makers(later)} - above
+    waiting = [*seen]
+    while waiting:
+        statement = waiting.pop()
+        if not start.isdisjoint(flow.reads[statement]):
+            return True
+        found = {*flow.makers(statement)} - seen - above
+        seen |= found
+        waiting += found
+    return False
+
+
+def _is_sum(statement: Statement) -> bool:
+    made = expression(statement)
+    operands = (made.left, made.right) if isinstance(made, BinOp) else ()
+    is_sum = isinstance(made, BinOp) and made.operator == "+"
+    return (
+        is_sum
+        and len({*operands}) == 2
+        and all(isinstance(value, Value) and not value.host for value in operands)
+    )
 
 
 def dense(statement: Statement) -> int:

@@ -2,20 +2,26 @@
 
 torch's older exporter writes the modules that are called. A ModuleDict, or a model
 around a decoder that is called by its own name, is in the weights' names alone:
-"/decoder/fc/Gemm" with "model.decoder.fc.weight". What is computed from a module's own
-weights before it is called (a weight's norm) has no scope, but such a name.
+"/decoder/fc/Gemm" with "model.decoder.fc.weight". So are layers of a list of which
+`forward` is called: "/encoder/fc_1/Gemm" with "encoder.layers.1.fc.weight", where the
+exporter counts what it takes for a module that is called again. What is computed from a
+module's own weights before it is called (a weight's norm) has no scope, but such a
+name.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from burnish.codegen.arrange.scopes.grouping import leaves
 from burnish.codegen.program import Layer, Level, Scope, Statement, Weight
 
 _Path = tuple[str, ...]
 _PARTS = "parametrizations"
+_AGAIN = re.compile(r"(.+?)_(\d+)")
 
 
 def with_uncalled(statements: Sequence[Statement]) -> None:
@@ -27,27 +33,54 @@ def with_uncalled(statements: Sequence[Statement]) -> None:
 def _complete(statements: Sequence[Statement]) -> None:
     """Put the modules that are missing between those of the scopes."""
     reads = Counter(id(w) for s in statements for w in _of_layers(s))
-    children: dict[_Path, set[_Path]] = defaultdict(set)
+    children: dict[tuple[_Path, str], set[_Path]] = defaultdict(set)
     for statement in statements:
         path = _names(statement.scope)
         for weight in _of_layers(statement):
             if reads[id(weight)] == 1:
-                for before, after in _aligned(path, _module(weight)):
-                    children[before].add(after)
+                number, known = _called(path, _module(weight))
+                for before, after in _aligned(known, _module(weight)):
+                    children[before, number].add(after)
         for weight in _free(statement):
             if _is_part(path, _module(weight)):
-                children[path].add(_module(weight))
-    whole = {path: found.pop() for path, found in children.items() if len(found) == 1}
+                children[path, ""].add(_module(weight))
+    whole = {key: found.pop() for key, found in children.items() if len(found) == 1}
     for statement in statements:
         path = _names(statement.scope)
-        known = [n for n in range(len(path), 0, -1) if path[:n] in whole]
-        if known and whole[path[: known[0]]] != path[: known[0]]:
-            rest = statement.scope[known[0] :]
-            own = {level.name: level for level in statement.scope[: known[0]]}
-            found = whole[path[: known[0]]]
+        number, bare = _counted(path)
+        depth = _known(whole, number, bare) if number else 0
+        if depth:
+            last = replace(statement.scope[-1], name=bare[-1])
+            statement.scope = (*statement.scope[:-1], last)
+        else:
+            number, bare = "", path
+            depth = _known(whole, number, bare)
+        if depth and whole[bare[:depth], number] != bare[:depth]:
+            rest = statement.scope[depth:]
+            own = {level.name: level for level in statement.scope[:depth]}
+            found = whole[bare[:depth], number]
             if _PARTS in found:
                 own = {}  # what runs twice for one weight is no second call
             statement.scope = (*(own.get(n, Level(n)) for n in found), *rest)
+
+
+def _known(whole: dict[tuple[_Path, str], _Path], number: str, path: _Path) -> int:
+    """How many of the names are the longest beginning that is known to be in whole."""
+    depths = range(len(path), 0, -1)
+    return next((n for n in depths if (path[:n], number) in whole), 0)
+
+
+def _called(path: _Path, module: _Path) -> tuple[str, _Path]:
+    """The number of the call that a scope's last name has, which its module has not."""
+    number, bare = _counted(path)
+    is_count = number and module[-1:] == bare[-1:] and module[: len(bare)] != bare
+    return (number, bare) if is_count else ("", path)
+
+
+def _counted(path: _Path) -> tuple[str, _Path]:
+    """The number at the end of the last name, and the names without it."""
+    found = _AGAIN.fullmatch(path[-1]) if path else None
+    return (found[2], (*path[:-1], found[1])) if found else ("", path)
 
 
 def _aligned(path: _Path, module: _Path) -> Iterator[tuple[_Path, _Path]]:

@@ -209,6 +209,41 @@ def _saves() -> bool:
     return _saved([Unit(0, [Segment(_plain(2))]), Unit(1, [Segment(_plain(2))])]) > 0
 
 
+def _layer_line(made: str, weight: str, read: str, scope: str = "") -> str:
+    """The line of a program in which a layer of its own reads a value."""
+    layer = f"nn.Linear(4, 4, bias=False, weight={weight})({read})"
+    return f"{made}: float32[batch, 4] = {layer}{f'  # {scope}' if scope else ''}"
+
+
+def _skips(layers: int) -> str:
+    """The source of layers with skips that are summed; the last one has one alone."""
+    weights, lines, x, total = [], [], "x", ""
+    for n in range(layers):
+        at = f"layers.{n}"
+        parts = "as" if n == layers - 1 else "abs"
+        weights += [f'weight w{p}{n} "{at}.{p}.weight": float32[4, 4]' for p in parts]
+        lines += [
+            _layer_line(f"a{n}", f"wa{n}", x, f"{at}.a"),
+            f"t{n}: float32[batch, 4] = ops.tanh(a{n})  # {at}",
+            _layer_line(f"s{n}", f"ws{n}", f"t{n}", f"{at}.s"),
+        ]
+        if n < layers - 1:
+            lines += [
+                _layer_line(f"b{n}", f"wb{n}", f"t{n}", f"{at}.b"),
+                f"x{n}: float32[batch, 4] = ({x} + b{n})  # {at}",
+            ]
+            x = f"x{n}"
+        if total:
+            lines.append(f"u{n}: float32[batch, 4] = ({total} + s{n})")
+        total = f"u{n}" if total else "s0"
+    return _program(weights, lines, total)
+
+
+def _program(weights: list[str], lines: list[str], result: str) -> str:
+    ends = [f"return {result}", 'output "y": float32[batch, 4]']
+    return source("\n".join([*weights, "input x: float32[batch, 4]", *lines, *ends]))
+
+
 def _aligned(count: int) -> bool:
     """Whether two forwards are one but for so many statements."""
     (whole, x), (other, y) = line(count), line(0)
@@ -352,6 +387,12 @@ ARRANGING = (
         2,
         "a loop for two iterations of two statements, as long as these",
         lambda: _worth([_plain(2), _plain(2)]),
+    ),
+    Threshold(
+        "arrange.rerolling.members._LEAST",
+        2,
+        "a loop over two of four layers, beside calls of the others",
+        lambda: "for layer in self.layers[1:3]" in _skips(4),
     ),
     # --- structure without scopes ---
     Threshold(
