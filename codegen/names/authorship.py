@@ -20,12 +20,18 @@ _PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
 _PADDLES_VALUE = re.compile(r"(p2o|auto\.cast|helper)\.")
 _PATH = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
 _SHORT = re.compile(r"[a-z]{0,2}_?\d+$")
-_OUTPUT = re.compile(r"_output_\d+$")
+_OUTPUT = re.compile(r"_output_\d+(_\d+)*$")
 _AGAIN = re.compile(r"(_\d+)+$")
 _COUNT = re.compile(r"(.*?)_?\d+", re.ASCII)
 _HINT = re.compile(r".*\d|.*[/:.].*|_|val|.*output.*")
 #: The prefix that spox gives names of a model that it inlines, in branches too.
 _INLINED = re.compile(r"(\w+?__)?Inline_\d+__", re.ASCII)
+#: Names that torch gives what functions make of a shape alone: "zeros", "ones_like_2".
+_MADE = re.compile(
+    r"(arange|cos|eye|full|linspace|ones|sin|tril|triu|zeros"
+    r"|((empty|full|ones|zeros)_like|new_(full|ones|zeros)))(_\d+)?",
+    re.ASCII,
+)
 _LONGEST_HINT = 24
 #: Names that torch's tracer gives the first result of a function; later ones have a
 #: number. Words that an author would use too, such as "mean" or "mask", are not here.
@@ -88,6 +94,11 @@ def is_paddles_parameter(name: str) -> bool:
 def is_paddles_value(name: str) -> bool:
     """Whether PaddlePaddle's exporter counted a value: "p2o.pd_op.reshape.0.0"."""
     return _PADDLES_VALUE.match(name) is not None
+
+
+def is_made(name: str) -> bool:
+    """Whether torch named so what a function made of a shape: no weight, no buffer."""
+    return _MADE.fullmatch(name) is not None
 
 
 def is_numbered(name: str) -> bool:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
-from burnish.codegen.passes.graph import scalar
+from burnish.codegen.passes.graph import constant, scalar
+from burnish.codegen.weights import constants
 
 _COMMUTATIVE = having(Trait.COMMUTATIVE)
 #: Relative. Exporters write sqrt(2) as 1.4142 and as 1.41421354; a factor that is
@@ -67,6 +68,13 @@ class Number(Pattern):
 @dataclass(frozen=True)
 class Scalar(Pattern):
     """A constant of one element; the same name is the same number."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Table(Pattern):
+    """A constant of several elements that does not train."""
 
     name: str
 
@@ -149,6 +157,10 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
         if number is not None and known is not None and scalar(known) == number:
             yield found
         elif number is not None:
+            yield from match(Any(pattern.name), value, found)
+    elif isinstance(pattern, Table):
+        tensor = constant(value)
+        if tensor is not None and tensor.size > 1 and not constants.trains(value):
             yield from match(Any(pattern.name), value, found)
     elif isinstance(pattern, Any):
         known = found.values.get(pattern.name)

@@ -21,7 +21,6 @@ _MARK = "burnish.constant"
 _TRAINS = "burnish.weight"
 _COPY = "burnish.copy"
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
-_MADE = re.compile(r"(arange|cos|eye|full|linspace|ones|sin|tril|triu|zeros)(_\d+)?$")
 _CONSTANT = re.compile(r"/(.+/)?Constant(_\d+)?_output_\d+")
 """Names of torch's older exporter for Constants that tools store as weights."""
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
@@ -33,6 +32,8 @@ _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 _PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
+_SUMS = _ARITHMETIC | {"FakeQuantize", "QuantizeLinear"}
+"""What reads a Constant as it is: arithmetic, and what rounds it before."""
 _COMPARISONS = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 _PRODUCTS = frozenset(("Gemm", "Linear", "MatMul"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
@@ -111,7 +112,7 @@ def is_saved(value: ir.Value) -> bool:
     if value.metadata_props.get(_PERSISTENT) == "False" or is_marked(value):
         return False
     name = value.name or ""
-    return not authorship.is_exporters(name) and not _MADE.match(name)
+    return not authorship.is_exporters(name) and not authorship.is_made(name)
 
 
 def mark_parameter(value: ir.Value) -> None:
@@ -161,10 +162,12 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     """
     if value.metadata_props.get(_PERSISTENT) == "False":
         return True
-    if _MADE.match(value.name or "") or _BUFFERS.match(value.name or ""):
+    if authorship.is_made(value.name or "") or _BUFFERS.match(value.name or ""):
         return True
-    if tensor.size == 1 and _CONSTANT.fullmatch(value.name or ""):
-        return True
+    if _CONSTANT.fullmatch(value.name or ""):
+        users = {node.op_type for node, _ in value.uses()}
+        if tensor.size == 1 or (users and users <= _SUMS):
+            return True
     counted = _NUMBERED.match(value.name or "") is not None
     if len(tensor.shape) == 0 and (
         counted or authorship.is_tensorflows(value.name or "")

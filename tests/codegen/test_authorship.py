@@ -24,6 +24,7 @@ WEIGHTS = [
     ("135", False, False, True),
     ("unsqueeze_5", True, False, True),
     ("Constant_output_0", True, False, True),
+    ("Gather_2_output_0_1", True, False, True),
     ("W1", True, False, False),
 ]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from itertools import count
 from typing import Any, Protocol
 
+from burnish import ops
 from burnish.codegen.arrange.analysis.holes import Slot
 from burnish.codegen.program import (
     BinOp,
@@ -30,6 +32,15 @@ _OPTIONS = frozenset(
 _WORDS = {"pad_width": "padding"}
 ATTENTION = "ops.scaled_dot_product_attention"
 _CAUSAL = "is_causal"
+_CONVOLUTIONS = {
+    f"ops.{convolve.__name__}": {
+        name: parameter.default
+        for name, parameter in signature(convolve).parameters.items()
+        if name in ("dilation", "padding", "stride")
+    }
+    for convolve in (ops.conv, ops.conv_transpose)
+}
+"""The window of convolutions whose filters are no parameters, and its defaults."""
 _SUMS = frozenset(("+", "-", "*", "//", "%"))
 
 
@@ -79,6 +90,9 @@ def opened_forward(block: Block, open_: Open, switched: bool = False) -> Block:
             made = value.rebuilt(visit)
             assert isinstance(made, Call)
             return _switched(made, open_)
+        if switched and isinstance(value, Call) and value.function in _CONVOLUTIONS:
+            args = tuple(map(visit, value.args))
+            return _windowed(replace(value, args=args), open_)
         if isinstance(value, Method) and value.name in _SIZED:
             call, rank = next(calls), len(value.args)
             args = tuple(
@@ -133,6 +147,20 @@ def _switched(call: Call, open_: Open) -> Expression:
         causal = open_(slot, causal.value, is_implied=True)
     before = [(name, options.pop(name)) for name in ("attn_mask",) if name in options]
     return replace(call, options=(*before, (_CAUSAL, causal), *options.items()))
+
+
+def _windowed(call: Call, open_: Open) -> Expression:
+    """A convolution of given filters with holes for the sizes of its window."""
+    usual = _CONVOLUTIONS[call.function]
+    written = dict(call.options)
+    window = []
+    for name, default in usual.items():
+        made = written.pop(name, Literal(default))
+        if isinstance(made, Literal):
+            implied = name not in dict(call.options)
+            made = open_(Slot("", name, default=default), made.value, implied)
+        window.append((name, made))
+    return replace(call, options=(*window, *written.items()))
 
 
 def _calls(loop: Loop) -> bool:

@@ -334,7 +334,8 @@ def weight_name(weight: Weight, use: str = "") -> str:
     if by_use := _BY_USE.match(weight.path):
         return _USES.get((by_use[1] or "").lower(), use or "weight")
     *outer, last = weight.path.replace("/", ".").rstrip(".").split(".")
-    if authorship.is_numbered(last) or (not outer and hasattr(ops, last)):
+    made = not outer and (hasattr(ops, last) or authorship.is_made(last))
+    if authorship.is_numbered(last) or made:
         return use or ("weight" if weight.trained else "table")
     name = Identifier.variable(last) if last else Identifier("weight")
     return "weight" if name[0] in "_n" and name.strip("_n").isdigit() else name

@@ -11,7 +11,7 @@ from burnish.codegen.passes.graph import (
     constant_node,
     proven_equal,
 )
-from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
+from burnish.codegen.passes.pattern import Any, Match, Rule, Table, either, op
 from burnish.codegen.passes.rules.attention.masks import filled
 from burnish.codegen.passes.shapes.dims import declared
 
@@ -35,6 +35,21 @@ def _with_number(found: Match) -> list[ir.Node]:
     assert x.dtype is not None
     made = constant_node(np.array(number, x.dtype.numpy()))
     return [made, ir.Node("", node.op_type, [x, made.outputs[0]])]
+
+
+def _check_constant(found: Match) -> str | None:
+    full, x = found["full"], found["x"]
+    if x.dtype is None or full.dtype != x.dtype or filled(full) is None:
+        return "it is not full of one number"
+    return None if proven_equal(x, full) else "it may widen the other side"
+
+
+def _with_constant(found: Match) -> list[ir.Node]:
+    node, tensor = found.named["main"], constant(found["full"])
+    assert tensor is not None
+    one = tensor.numpy().reshape(-1)[:1].reshape(())
+    made = constant_node(one)
+    return [made, ir.Node("", node.op_type, [found["x"], made.outputs[0]])]
 
 
 # --- the same row for each ---
@@ -77,6 +92,16 @@ RULES = (
             ),
             _check,
             _with_number,
+            ("", kind, 13),
+        )
+        for kind in _KINDS
+    ),
+    *(
+        Rule(
+            "a number for each element",
+            op(kind, Any("x"), Table("full"), name="main"),
+            _check_constant,
+            _with_constant,
             ("", kind, 13),
         )
         for kind in _KINDS
