@@ -45,6 +45,7 @@ from burnish.codegen.arrange.scopes.group_kind import (
     inner_layer,
     is_filled,
     is_function,
+    is_rounded,
     is_transparent,
     numbered,
     singular,
@@ -53,6 +54,7 @@ from burnish.codegen.arrange.scopes.grouping import (
     Group,
     Item,
     grouped,
+    is_rounding,
     leaves,
     part_of_list,
     scope_of,
@@ -181,7 +183,7 @@ class Builder:
                 listed = Group(replace(item.level, name=word), item.items)
                 name = members.list_of(place[0])
                 statements += self._placed(listed, name, place[1], body)
-            elif is_transparent(item):
+            elif is_transparent(item) or is_rounded(item):
                 labels.names |= self._names_of_layers(item, item.level.name)
                 notes.append(Note("is_little", "", scope_of(item)))
                 statements += statements_of(item)
@@ -209,7 +211,7 @@ class Builder:
         """
         names: dict[int, str] = {}
         for expression in leaves(group):
-            if isinstance(expression, Layer):
+            if isinstance(expression, Layer) and not is_rounding(expression):
                 held = map(id, expression.weights.values())
                 alone = self.hints.tied.isdisjoint(held)
                 attribute = weights_say(expression, group) if alone else None

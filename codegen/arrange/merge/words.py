@@ -3,7 +3,8 @@
 A file without the names of its author's classes has attributes alone: the modules
 `Mixed_5b` and `Mixed_5d`, `branch1x1` and `branch_pool`. Those that do the same, of any
 sizes, are of one class, which has the words that all of them begin or end with:
-`Mixed`, `Branch`. Blocks of one convolution have a name without any: `ConvReLU`.
+`Mixed`, `Branch`. Blocks of one convolution have a name without any: `ConvReLU`; so do
+products that are rounded before their bias is added: `QuantLinear`.
 Classes with other names are never merged. Cosmetic: names alone change.
 """
 
@@ -27,6 +28,7 @@ from burnish.codegen.program import (
     every_expression,
 )
 
+_ROUNDING = "nn.FakeQuantize"
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -83,7 +85,8 @@ def _words(plans: Sequence[ClassPlan]) -> dict[str, str]:
     every = [word for plan in plans for word in plan.words]
     if len(set(every)) == 1:
         return {}
-    if (shared := _shared(every)) or (shared := _block(plans[0])):
+    shared = _shared(every) or _block(plans[0]) or _rounded(plans[0])
+    if shared:
         return {plan.name: shared for plan in plans}
     ends: tuple[Callable[[str], str], ...] = (_first, _last)
     return max((_ending_alike(plans, end) for end in ends), key=len)
@@ -153,3 +156,14 @@ def _block(plan: ClassPlan) -> str:
         return ""
     kind = made[0].removeprefix("nn.")
     return conv_word(kind, bool(norms), next(iter(called), None))
+
+
+def _rounded(plan: ClassPlan) -> str:
+    """The word of a layer whose products are rounded; "" for other classes."""
+    made = [made.function for _, made in plan.members if isinstance(made, Call)]
+    layers = [name for name in made if name not in (_ROUNDING, "nn.Param")]
+    if len(made) < len(plan.members) or _ROUNDING not in made or len(layers) != 1:
+        return ""
+    called = [e for e in every_expression(plan.block) if isinstance(e, Call)]
+    own = not layers[0].startswith("nn.")
+    return "" if called or own else f"Quant{layers[0].removeprefix('nn.')}"

@@ -12,6 +12,7 @@ from burnish.codegen.arrange.recover.segments import (
     layers_of,
 )
 from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
+from burnish.codegen.arrange.scopes.grouping import is_rounding
 from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import (
     BinOp,
@@ -138,7 +139,7 @@ class Roles:
         for statement in statements:
             for layer in layers_of(statement):
                 is_named = id(layer) in named or has_name(layer)
-                if not is_named and layer.weights:
+                if not is_named and layer.weights and not is_rounding(layer):
                     found.setdefault(self._base(layer), []).append(layer)
         return found
 

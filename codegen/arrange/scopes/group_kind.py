@@ -9,6 +9,7 @@ from burnish.codegen.arrange.scopes.grouping import (
     Group,
     Item,
     is_number,
+    is_rounding,
     leaves,
     statements_of,
 )
@@ -85,6 +86,18 @@ def is_transparent(group: Group) -> bool:
     weights = [e for e in found if isinstance(e, Weight)]
     indices = layers == 1 and all(weight.dtype == "int64" for weight in weights)
     return indices or (layers <= 1 and not weights)
+
+
+def is_rounded(group: Group) -> bool:
+    """One layer or a function with what rounds its numbers: a leaf before quantization.
+
+    Without the roundings it is transparent; where it is called by name, so it is here.
+    """
+    if any(isinstance(item, Group) for item in group.items):
+        return False
+    found = list(leaves(group))
+    layers = sum(isinstance(e, Layer) and not is_rounding(e) for e in found)
+    return layers <= 1 and not any(isinstance(e, Weight) for e in found)
 
 
 def is_filled(group: Group) -> bool:

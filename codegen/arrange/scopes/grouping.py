@@ -221,9 +221,16 @@ def statements_of(item: Item) -> list[Statement]:
 def holds_weights(statement: Statement) -> bool:
     """Whether a statement reads trained weights."""
     return any(
-        bool(e.weights) if isinstance(e, Layer) else isinstance(e, Weight) and e.trained
+        bool(e.weights) and not is_rounding(e)
+        if isinstance(e, Layer)
+        else isinstance(e, Weight) and e.trained
         for e in leaves(statement)
     )
+
+
+def is_rounding(layer: Layer) -> bool:
+    """Whether it only rounds numbers, and is no layer that an author wrote."""
+    return layer.kind == "FakeQuantize"
 
 
 def every_weight(statement: Statement) -> Iterator[Weight]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from burnish.codegen.arrange.scopes.grouping import leaves
+from burnish.codegen.arrange.scopes.grouping import is_rounding, leaves
 from burnish.codegen.program import (
     Assign,
     Expression,
@@ -91,7 +91,7 @@ def _least(scope: Scope) -> int:
 def _holds_weights(statement: Statement) -> bool:
     """Whether a statement is trainable; buffers may move to another module."""
     return any(
-        (isinstance(e, Layer) and e.kind != "FakeQuantize")
+        (isinstance(e, Layer) and not is_rounding(e))
         or (isinstance(e, Weight) and e.trained)
         for e in leaves(statement)
     )

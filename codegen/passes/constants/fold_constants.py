@@ -16,7 +16,7 @@ from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.constants.evaluate import evaluate
+from burnish.codegen.passes.constants.evaluate import evaluate, is_rounding
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 from burnish.codegen.weights import constants, origin
 
@@ -79,8 +79,9 @@ def can_run(node: ir.Node) -> bool:
 
 
 def _may_fold(node: ir.Node) -> bool:
+    rounds = is_rounding(node) and not constants.trains(node.inputs[0])
     return (
-        can_run(node)
+        (can_run(node) or rounds)
         and not any(output.is_graph_output() for output in node.outputs)
         and (node.op_type in _PARTS or not any(map(_is_shared_weight, node.inputs)))
         and not (node.op_type in _READS and constants.trains(node.inputs[0]))

@@ -17,6 +17,8 @@ Scale = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 MOVES = having(Trait.VIEW | Trait.SELECTION)
 """Operators whose results are elements of their first input, as they are."""
+_OR_ZERO = frozenset(("MaxPool", "Relu"))
+"""Operators whose results are elements of their first input, or 0."""
 
 
 def scale_of(node: ir.Node) -> Scale | None:
@@ -69,14 +71,22 @@ def same(one: Scale | None, other: Scale | None) -> bool:
 
 
 def source_of(value: ir.Value) -> ir.Value:
-    """The value whose numbers, or 0, a value has: through selections, MaxPool, ReLU."""
+    """The value whose numbers, or 0, a value has: through selections, pads, ReLU."""
     maker = value.producer()
     while maker is not None and not maker.domain and maker.inputs[0] is not None:
-        if maker.op_type not in MOVES and maker.op_type not in ("MaxPool", "Relu"):
+        if maker.op_type not in MOVES | _OR_ZERO and not _pads_zero(maker):
             break
         value = maker.inputs[0]
         maker = value.producer()
     return value
+
+
+def _pads_zero(node: ir.Node) -> bool:
+    """Whether a node pads with 0, which every scale has exactly."""
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    held = None if given is None else constant(given)
+    zeros = given is None or (held is not None and not held.numpy().any())
+    return node.op_type == "Pad" and "value" not in node.attributes and zeros
 
 
 def is_small(value: ir.Value | None) -> bool:

@@ -25,7 +25,7 @@ from burnish.codegen.passes.quantized._values import (
     scale_of_tensor,
     source_of,
 )
-from burnish.codegen.passes.quantized.places import place
+from burnish.codegen.passes.quantized.places import place, sort_by_need
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.dequantized import Dequantized
 
@@ -61,7 +61,10 @@ def fake_quantize_pairs(
         changed = True
     for node in made:
         _measure_rounded(node)
-    model.graph.sort()
+    if made:
+        sort_by_need(model.graph)
+    else:
+        model.graph.sort()
     place(model, made)
     return changed
 
@@ -93,27 +96,48 @@ def _behind_moves(node: ir.Node) -> list[ir.Node]:
     for reader, index in list(small.uses()):
         if reader.op_type in ("Shape", "Size") and not reader.domain:
             reader.replace_input_with(index, node.inputs[0])
+        pads = _pads_zero(reader, node)
         moves = reader.op_type in MOVES or reader.op_type == "MaxPool"
-        if reader.domain or not moves or index or len(reader.outputs) > 1:
+        if reader.domain or not (moves or pads) or index:
             continue
         wide = put(reader, "DequantizeLinear", [small, *node.inputs[1:]])
         wide.outputs[0].type = _type_of(node.inputs[1])
         wide.outputs[0].shape = small.shape
         reader.replace_input_with(0, wide.outputs[0])
-        old = reader.outputs[0]
-        again = ir.Node("", "QuantizeLinear", [None, *node.inputs[1:]], name=node.name)
-        for attribute in node.attributes.values():
-            again.attributes.add(attribute)
-        again.metadata_props.update(reader.metadata_props)
-        owner(reader).insert_after(reader, again)
-        new = again.outputs[0]
-        new.type, new.shape, name = old.type, old.shape, old.name
-        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
-        again.replace_input_with(0, old)
-        old.type = wide.outputs[0].type
-        old.name, new.name = f"{name}_moved", name
-        made.append(again)
+        if pads:
+            reader.replace_input_with(2, None)
+        for old in reader.outputs:
+            again = _quantized_again(node, reader, old)
+            old.type = wide.outputs[0].type
+            made.append(again)
     return made
+
+
+def _quantized_again(node: ir.Node, reader: ir.Node, old: ir.Value) -> ir.Node:
+    """Quantize a result of a reader that takes numbers now; others read that."""
+    again = ir.Node("", "QuantizeLinear", [None, *node.inputs[1:]], name=node.name)
+    for attribute in node.attributes.values():
+        again.attributes.add(attribute)
+    again.metadata_props.update(reader.metadata_props)
+    owner(reader).insert_after(reader, again)
+    new = again.outputs[0]
+    new.type, new.shape, name = old.type, old.shape, old.name
+    ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
+    again.replace_input_with(0, old)
+    old.name, new.name = f"{name}_moved", name
+    return again
+
+
+def _pads_zero(reader: ir.Node, node: ir.Node) -> bool:
+    """Whether a reader pads with the code of zero."""
+    if reader.op_type != "Pad" or len(reader.inputs) < 3:
+        return False
+    if reader.attributes.get_string("mode", "constant") != "constant":
+        return False
+    code = constant(reader.inputs[2])
+    zero = constant(node.inputs[2]) if len(node.inputs) > 2 else None
+    number = 0 if zero is None else zero.numpy().reshape(-1)[0]
+    return code is not None and code.size == 1 and bool(code.numpy() == number)
 
 
 def _type_of(value: ir.Value | None) -> ir.TypeProtocol | None:
@@ -189,9 +213,31 @@ def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
         return value
     if any(scalar(part) is not None for part in maker.inputs):
         return value  # of a function, as GELU's 1 + erf
+    if _are_scores(maker) or any(
+        _are_scores(part.producer()) for part in _given(maker)
+    ):
+        return value  # of an attention, which happened to be none below 0
     made = put(node, "Relu", [value]).outputs[0]
     made.type, made.shape = value.type, value.shape
     return made
+
+
+def _are_scores(node: ir.Node | None) -> bool:
+    """Whether a node is a product of two values that are computed."""
+    while node is not None and node.op_type in ("DequantizeLinear", "QuantizeLinear"):
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    if node is not None and (node.domain, node.op_type) == ("burnish", "FakeQuantize"):
+        return _are_scores(node.inputs[0].producer() if node.inputs[0] else None)
+    is_product = node is not None and node.op_type == "MatMul" and not node.domain
+    return (
+        is_product
+        and node is not None
+        and all(part is not None and constant(part) is None for part in node.inputs)
+    )
+
+
+def _given(node: ir.Node) -> list[ir.Value]:
+    return [part for part in node.inputs if part is not None]
 
 
 def _is_rounded(value: ir.Value, scale: Scale) -> bool:

@@ -1,4 +1,4 @@
-"""Find the author's module of each quantization node."""
+"""Find the author's module of each quantization node, and its place among nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from burnish.codegen.program import Scope
+from burnish.codegen.passes.graph import bodies
+from burnish.codegen.program import Scope, demand_order
 from burnish.codegen.scopes import scope_of, write_scope
 
 Path = tuple[str, ...]
@@ -30,6 +31,29 @@ def place(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
         if scope and path not in inside and not at_home:
             scope = scope[:-1]
         write_scope(node, scope)
+
+
+def sort_by_need(graph: ir.Graph) -> None:
+    """Sort nodes by what needs them, so that equal modules have equal orders.
+
+    Roundings are named by their order, and quantizers write nodes in any.
+    """
+    inside = {node: _makers(node) for node in graph}
+    read = {maker for makers in inside.values() for maker in makers}
+    results = [v.producer() for v in graph.outputs]
+    ends = [node for node in results if node in inside]
+    ends += [node for node in inside if node not in read]
+    order = [*demand_order(ends, lambda n: [m for m in inside[n] if m in inside])]
+    graph.remove(order)
+    graph.extend(order)
+
+
+def _makers(node: ir.Node) -> list[ir.Node]:
+    """The nodes whose results a node reads, in its bodies too."""
+    inner = [reader for body in bodies(node) for reader in body]
+    made = [None if v is None else v.producer() for v in node.inputs]
+    made += [maker for reader in inner for maker in _makers(reader)]
+    return [maker for maker in made if maker is not None]
 
 
 def _path(scope: Scope) -> Path:
