@@ -20,6 +20,7 @@ from burnish.codegen.arrange.merge.comprehensions import with_runs
 from burnish.codegen.arrange.merge.merge import sized
 from burnish.codegen.arrange.merge.words import common_words, renamed
 from burnish.codegen.arrange.recover.structure import structure
+from burnish.codegen.arrange.rerolling.jump_threading import threaded
 from burnish.codegen.arrange.scopes.group_kind import module_scope
 from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights, leaves
 from burnish.codegen.arrange.scopes.hoisting import hoist
@@ -105,6 +106,11 @@ def run(phases: Iterable[Phase], program: Program, facts: Facts) -> None:
 def stack_tensors(program: Program, facts: Facts) -> None:
     """Write a join of tensors along a new axis as one stack; drop dead statements."""
     program.body = pruned(stacked(program.body))
+
+
+def thread_branches(program: Program, facts: Facts) -> None:
+    """Move an If whose condition an earlier one decides into the earlier's branches."""
+    program.body = threaded(program.body)
 
 
 def forget_counted_layers(program: Program, facts: Facts) -> None:
@@ -203,6 +209,7 @@ def write_comprehensions(program: Program, facts: Facts) -> None:
 
 
 PHASES: tuple[Phase, ...] = (
+    thread_branches,  # before branches that are alike become modules
     forget_counted_layers,  # before their names are taken for a module tree
     stack_tensors,  # while a join's operands are beside it, in one list of statements
     read_scopes,  # the author's module tree, as far as the file has it

@@ -1,7 +1,8 @@
-"""Loop rerolling: statements that repeat become a loop.
+"""Control flow: statements that repeat are a loop, branches ask each question once.
 
 In: a block. Out: the block with a loop, or the same one where nothing repeats.
 Invariant: the loop computes what the statements computed, in their order.
 `turns` makes a loop of candidates for its iterations, whoever found them: `statements`
 by tandem repeats over the same modules, `members` by the order of a list's items.
+`jump_threading` puts an If into the branches of the one that decides it.
 """

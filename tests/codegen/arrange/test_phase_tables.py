@@ -92,8 +92,90 @@ y: float32[batch, 4] = (u * {1})  # layers.1
 return y
 output "y": float32[batch, 4]
 """
+EARLY = """
+input x: float32[batch, 4]
+size: host int64[] = x.shape[0]
+many: host bool[] = (size > 2)
+done: bool[], early: float32[batch, 4] = if many:
+    a: float32[batch, 4] = ops.tanh(x)
+    return Tensor(True, dtype='bool'), a
+else:
+    two: host bool[] = (size == 2)
+    b: float32[batch, 4] = ops.exp(x)
+    return Tensor({0}, dtype='bool'), b
+y: float32[batch, 4] = if done:
+    return early
+else:
+    return x
+return y
+output "y": float32[batch, 4]
+"""
+AGAIN = """
+input x: float32[1, 4]
+size: host int64[] = x.shape[0]
+one: host bool[] = (size == 1)
+y: float32[1, 4] = if one:
+    again: host int64[] = x.shape[0]
+    same: host bool[] = (again == {0})
+    z: float32[1, 4] = if same:
+        t: float32[1, 4] = ops.tanh(x)
+        return t
+    else:
+        return x
+    return z
+else:
+    return x
+return y
+output "y": float32[1, 4]
+"""
 PROGRAMS: list[tuple[str, str, str]] = [
     # a phase, a program before it, the program behind it
+    (
+        "thread_branches",
+        EARLY.format("two"),
+        """
+        input x: float32[batch, 4]
+        size: host int64[] = x.shape[0]
+        many: host bool[] = (size > 2)
+        y2 'y': float32[batch, 4] = if many:
+            a: float32[batch, 4] = ops.tanh(x)
+            return a
+        else:
+            two: host bool[] = (size == 2)
+            b: float32[batch, 4] = ops.exp(x)
+            y: float32[batch, 4] = if two:
+                return b
+            else:
+                return x
+            return y
+        return y2
+        output "y": float32[batch, 4]
+        """,
+    ),
+    (
+        "thread_branches",  # a flag that is computed from data stays a question
+        EARLY.format("two").replace("Tensor(two, dtype='bool')", "ops.any(x)"),
+        EARLY.format("two").replace("Tensor(two, dtype='bool')", "ops.any(x)"),
+    ),
+    (
+        "thread_branches",
+        AGAIN.format(1),
+        """
+        input x: float32[1, 4]
+        size: host int64[] = x.shape[0]
+        one: host bool[] = (size == 1)
+        y: float32[1, 4] = if one:
+            again: host int64[] = x.shape[0]
+            same: host bool[] = (again == 1)
+            t: float32[1, 4] = ops.tanh(x)
+            return t
+        else:
+            return x
+        return y
+        output "y": float32[1, 4]
+        """,
+    ),
+    ("thread_branches", AGAIN.format(2), AGAIN.format(2)),
     (
         "forget_counted_layers",
         _counted(8, "linear_{}.w_0", "named"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from burnish.codegen import pipeline as whole
 from burnish.codegen.arrange import pipeline
@@ -90,6 +91,46 @@ def _chain() -> onnx.ModelProto:
     return graph([*made, node("Identity", before, "y")], weights, x=("batch", 4))
 
 
+def _early() -> onnx.ModelProto:
+    """A result of a branch beside a flag, which is asked behind it: an early return."""
+    flag = TensorProto.BOOL
+    weights = {"two": np.array(2), "yes": np.array(True), "0": np.array(0)}
+    first = {
+        "then_branch": [node("Tanh", "x", "a"), node("Identity", "yes", "f")],
+        "else_branch": [node("Exp", "x", "b"), node("Less", "size two", "g")],
+    }
+    second = {
+        "then_branch": [node("Identity", "r", "c")],
+        "else_branch": [node("Identity", "x", "d")],
+    }
+
+    def branch(nodes: list[onnx.NodeProto], *ends: str) -> onnx.GraphProto:
+        kinds = [flag if end in ("f", "g") else TensorProto.FLOAT for end in ends]
+        outputs = map(helper.make_tensor_value_info, ends, kinds, [None] * len(ends))
+        return helper.make_graph(nodes, "branch", [], list(outputs))
+
+    made = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape 0", "size"),
+        node("Less", "two size", "many"),
+        node(
+            "If",
+            "many",
+            "done r",
+            then_branch=branch(first["then_branch"], "f", "a"),
+            else_branch=branch(first["else_branch"], "g", "b"),
+        ),
+        node(
+            "If",
+            "done",
+            "y",
+            then_branch=branch(second["then_branch"], "c"),
+            else_branch=branch(second["else_branch"], "d"),
+        ),
+    ]
+    return graph(made, weights, x=("batch", 4))
+
+
 IMAGES = RANDOM.normal(size=(2, 3, 16, 16)).astype(np.float32)
 IDS = RANDOM.integers(0, 7, (2, 5))
 ROWS = RANDOM.normal(size=(3, 4)).astype(np.float32)
@@ -103,6 +144,7 @@ MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], np.ndarray]] = {
     "joined": (_joined, ROWS),
     "branches": (_branches, ROWS),
     "chain": (_chain, ROWS),
+    "early": (_early, ROWS),
 }
 COSMETIC = [phase for phase in PHASES if phase not in NEEDED]
 
@@ -158,6 +200,7 @@ def test_numbers_are_those_of_the_flat_form(
 
 
 CHANGES = {
+    "thread_branches": "early",
     "forget_counted_layers": "counted",
     "stack_tensors": "joined",
     "recover_structure": "encoder",
