@@ -41,7 +41,7 @@ def sort_by_need(graph: ir.Graph) -> None:
     inside = {node: _makers(node) for node in graph}
     read = {maker for makers in inside.values() for maker in makers}
     results = [v.producer() for v in graph.outputs]
-    ends = [node for node in results if node in inside]
+    ends = [node for node in results if node is not None and node in inside]
     ends += [node for node in inside if node not in read]
     order = [*demand_order(ends, lambda n: [m for m in inside[n] if m in inside])]
     graph.remove(order)
