@@ -146,7 +146,8 @@ def _answer(result: Expression) -> Expression | None:
 
 def _behind(side: Block, answer: Expression, first: If, second: If) -> Block:
     """A branch of the first If with what the second one does behind it."""
-    known = dict(zip(first.targets, side.results, strict=True))
+    known: dict[Expression, Expression] = {}
+    known |= zip(first.targets, side.results, strict=True)
     then, otherwise = (
         inner.rebuilt(partial(_with, known=known)) for inner in second.blocks()
     )

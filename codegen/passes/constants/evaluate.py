@@ -22,8 +22,8 @@ def evaluate(
     """The node's outputs for these inputs (None: an input that is left out)."""
     if is_rounding(node):
         x, scale, zero = (np.asarray(array) for array in arrays)
-        flat, held = x.reshape(-1), (scale.reshape(-1), zero.reshape(-1))
-        made = ops.fake_quantize(flat, *held, value="q8f", blocks=(max(x.size, 1),))
+        flat, params = x.reshape(-1), (scale.reshape(-1), zero.reshape(-1))
+        made = ops.fake_quantize(flat, *params, value="q8f", blocks=(max(x.size, 1),))
         return [made.reshape(x.shape)]
     names = [f"i{i}" if a is not None else "" for i, a in enumerate(arrays)]
     outputs = [f"o{i}" for i in range(len(node.outputs))]
