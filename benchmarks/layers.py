@@ -1,14 +1,16 @@
 """Every family of layers beside PyTorch's, forward, and forward with gradients.
 
-    python benchmarks/layers.py [--threads 1] [--only TEXT] [--rounds 7]
+    python benchmarks/layers.py [--threads 1] [--only TEXT] [--rounds 7] [--own-time]
 
 float32, the same weights and inputs; the numbers are compared before they are timed.
-What is printed: milliseconds of each, and PyTorch's time divided by Burnish's.
+What is printed: milliseconds of each (the processor's own with --own-time, for one
+thread), and PyTorch's time divided by Burnish's.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -260,7 +262,7 @@ def layers() -> Iterator[tuple[str, Any, Any, Any]]:
         yield f"{name}({words}) {'x'.join(map(str, shape))}", ours, theirs, inputs
 
 
-def timings(only: str, rounds: int) -> Iterator[Timing]:
+def timings(only: str, rounds: int, clock: Callable[[], float]) -> Iterator[Timing]:
     import itertools
 
     for name, ours, theirs, inputs in itertools.chain(layers(), functions()):
@@ -270,7 +272,7 @@ def timings(only: str, rounds: int) -> Iterator[Timing]:
             pair = direction(ours, theirs, inputs)
             if pair is not None:
                 kind = direction.__name__.strip("_")[:3]
-                yield measure(f"{name} {kind}", *pair, rounds)
+                yield measure(f"{name} {kind}", *pair, rounds, clock)
 
 
 def _forward(ours: Any, theirs: Any, inputs: Any) -> Any:
@@ -350,9 +352,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="", help="rows whose name has this text")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--own-time", action="store_true")
     options = parser.parse_args()
     limit_threads(options.threads)
-    report(timings(options.only, options.rounds))
+    clock = time.process_time if options.own_time else time.perf_counter
+    report(timings(options.only, options.rounds, clock))
 
 
 if __name__ == "__main__":

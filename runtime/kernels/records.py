@@ -303,6 +303,16 @@ def packed(name: str, shares: int, **values: float) -> bytes:
     return form.pack(kind, shares, *integers, *[values[field] for field in real])
 
 
+def record_of(
+    name: str, shares: int, references: Sequence[int], values: Mapping[str, float]
+) -> bytes:
+    """A record's bytes, given its references and, among others, its numbers."""
+    kind, form, whole, real = _form(name)
+    integers = map(int, map(values.__getitem__, whole[len(references) :]))
+    reals = map(values.__getitem__, real)
+    return form.pack(kind, shares, *references, *integers, *reals)
+
+
 def records_of(
     name: str,
     shares: Sequence[int],

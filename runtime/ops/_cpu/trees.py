@@ -62,7 +62,7 @@ def _voted(x, roots, nodes, targets, weights, outputs, aggregate):
     space = np.empty((ends["groups"], rows, outputs + 1))
     out = np.empty((rows, outputs), np.float32)
     fault = np.zeros(1, np.int64)
-    asked = {n: dense(getattr(nodes, n)) for n in nodes._fields[:6]}
+    asked = dict(zip(nodes._fields[:6], map(dense, nodes), strict=False))
     launch(
         "trees", rows * count * _STEPS, x=dense(x), roots=dense(roots), **asked,
         **ends, space=space, out=out, targets=dense(targets), weights=dense(weights),

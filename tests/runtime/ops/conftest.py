@@ -20,6 +20,12 @@ def launched(monkeypatch):
         names.append(kernel)
         run(kernel, calls)
 
+    launch = direct.launch
+
+    def noted_alone(kernel, parts, **fields):
+        names.append(kernel)
+        launch(kernel, parts, **fields)
+
     program = direct.program
 
     def also_noted(steps, *given):
@@ -27,6 +33,7 @@ def launched(monkeypatch):
         program(steps, *given)
 
     monkeypatch.setattr(direct, "run", noted)
+    monkeypatch.setattr(direct, "launch", noted_alone)
     monkeypatch.setattr(direct, "program", also_noted)
     monkeypatch.setattr(direct, "_ENOUGH", 1)
     monkeypatch.setattr(call, "FEW", 0)

@@ -1,0 +1,44 @@
+"""Addresses of arrays, read from the objects or as Python's interface says them."""
+
+import numpy as np
+import pytest
+
+from burnish.kernels import direct
+from burnish.kernels.records import BY_NAME, record_of, records_of
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(3),
+        np.zeros((4, 5), np.int8)[1:, 2:],
+        np.zeros(4)[::-1],
+        np.zeros(()),
+        np.zeros((0, 3)),
+        np.zeros(5).view(np.recarray),
+        np.broadcast_to(np.float32(1), (3,)),
+    ],
+    ids=["whole", "part", "backwards", "one", "none", "subclass", "broadcast"],
+)
+def test_addresses_are_those_of_the_interface(array):
+    assert direct.address(array) == array.__array_interface__["data"][0]
+
+
+def test_without_cpython_the_interface_is_asked(monkeypatch):
+    monkeypatch.setattr(direct, "is_cpython", lambda: False)
+    array = np.zeros(7)[2:]
+    finder = direct._finder.__wrapped__()
+    assert finder is direct._told
+    assert finder(array) == array.ctypes.data
+
+
+def test_one_record_is_as_one_of_several():
+    names = BY_NAME["calibrate"].references
+    fields = {"rows": np.int64(3), "width": 2.0, "low": True, "high": 5}
+    places = list(range(len(names)))
+    one = record_of("calibrate", 2, places, fields)
+    assert one == records_of("calibrate", [2], [places], [fields])
+    eps = {"count": 1, "channels": 2, "inner": 3, "eps": np.float32(0.5)}
+    places = list(range(len(BY_NAME["batch_norm"].references)))
+    one = record_of("batch_norm", 1, places, eps)
+    assert one == records_of("batch_norm", [1], [places], [eps])
