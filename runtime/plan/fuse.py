@@ -15,6 +15,7 @@ from burnish.kernels.elementwise import activation as known_activation
 from burnish.ops._kernels.window import pairs
 from burnish.plan.attention import attend, turn_back
 from burnish.plan.fold import scale_and_shift
+from burnish.plan.gates import gated_conv
 from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined
 from burnish.plan.norms import NORM, bounded_norm, gated_norm
 from burnish.plan.programs import chain, to_program
@@ -255,6 +256,7 @@ RULES: tuple[Rule, ...] = (
     turn_back,
     with_residual,
     activated,
+    gated_conv,
     programs,  # what is left
     chain,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.plan.gates import GATE
 from burnish.plan.graph import Constant, Node, Value
 
 
@@ -15,13 +16,19 @@ def is_by_sample(node: Node, batch: int) -> bool:
     rule = _RULES.get(node.name)
     if rule is None:
         return False
-    values = [arg for arg in node.args if isinstance(arg, Value)]
+    values = read_by(node)
     for value in (*values, *node.results):
         if value.dtype != np.float32 or len(value.shape) < 2:
             return False
         if value.shape[0] != batch:
             return False
     return bool(values) and rule(node)
+
+
+def read_by(node: Node) -> list[Value]:
+    """The values among a node's arguments, and its gate."""
+    items = (*node.args, node.options.get(GATE))
+    return [item for item in items if isinstance(item, Value)]
 
 
 class OneSample:
@@ -42,8 +49,11 @@ class OneSample:
     def node(self, whole: Node) -> Node:
         args = [self.value(a) if isinstance(a, Value) else a for a in whole.args]
         results = [self.value(each) for each in whole.results]
-        made = Node(whole.name, args, whole.options, results, whole.lines, whole.act)
-        made.read({arg.place for arg in args if isinstance(arg, Value)})
+        options = dict(whole.options)
+        if isinstance(gate := options.get(GATE), Value):
+            options[GATE] = self.value(gate)
+        made = Node(whole.name, args, options, results, whole.lines, whole.act)
+        made.read({value.place for value in read_by(made)})
         return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -26,6 +27,10 @@ _PAGE = 2 << 20
 
 _ASKED = 4 << 20
 """Bytes of an array for which NumPy asks the system for large pages."""
+
+_REUSED = 1 << 20
+"""Bytes of a result whose memory a space keeps for the next run: to get as much from
+the system takes as long as to compute it."""
 
 _CPU = Device("cpu")
 
@@ -74,6 +79,20 @@ class Space:
         self.taken: list[tuple[int, Any]] = []
         self.given: list[tuple[int, Any]] = []
         self.noted: list[Any] = []
+        self._kept: dict[int, tuple[Any, weakref.ref[Any]]] = {}
+
+    def result(self, slot: int, size: int) -> Any:
+        """Memory for a result: what an earlier run's had, where nothing holds that."""
+        if size < _REUSED:
+            return np.empty(size, np.uint8)
+        kept, held = self._kept.get(slot, (None, None))
+        if kept is None or (held is not None and held() is not None):
+            kept = np.empty(size, np.uint8)
+        memory: Any = kept
+        # NumPy's views refer to the last array whose own base is none: to this one
+        lent = np.frombuffer(memoryview(memory), np.uint8)
+        self._kept[slot] = kept, weakref.ref(lent)
+        return lent
 
     def filled(self, arrays: dict[int, Any]) -> Any:
         """The table, with the constants that there are now."""
@@ -174,7 +193,7 @@ class Ends:
         for place, slot in self._pointed:
             point(space.pointers, alive, slot, values[place].data)
         for slot, size in self._made:
-            point(space.pointers, alive, slot, np.empty(size, np.uint8))
+            point(space.pointers, alive, slot, space.result(slot, size))
 
     def leave(self, space: Space, alive: dict[int, Any], values: Any) -> None:
         """Put the results among the values; raises Fault where there are none."""

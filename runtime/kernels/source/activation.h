@@ -38,16 +38,47 @@ INLINE void activate_cheaply(const int n, vec *acc, int64_t act, double low,
     }
 }
 
+// The same for n vectors.
+INLINE void activate_together(const int n, vec *x, const int act, float low, float high) {
+    if (act == ACT_SWISH) {
+        vec gate[ABREAST];
+        EACH gate[i] = x[i] * low;
+        sigmoids(n, gate);
+        EACH x[i] *= gate[i];
+    } else if (act == ACT_SIGMOID) {
+        sigmoids(n, x);
+    } else if (act == ACT_GELU) {
+        gaussian_units(n, x);
+    } else {
+        EACH x[i] = activated(x[i], act, low, high);
+    }
+}
+
+INLINE void activate_at(const int n, float *const *p, const int act, float low,
+                        float high) {
+    vec x[ABREAST];
+    EACH x[i] = load(p[i]);
+    activate_together(n, x, act, low, high);
+    EACH store(p[i], x[i]);
+}
+
 // The same for `rows` times `blocks` blocks of LANES, where `to` says the rows begin, or
 // one after the other. The choice is made once, as it costs as much as a function.
 INLINE void activate_as(const int act, float *out, const int32_t *to, int64_t rows,
                         int64_t blocks, int64_t step, float low, float high) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < blocks; j++) {
-            float *p = out + (to ? to[i] : i * LANES) + j * step;
-            UNROLLED for (int v = 0; v < PARTS; v++)
-                store(p + v * WIDTH, activated(load(p + v * WIDTH), act, low, high));
+    float *p[ABREAST];
+    int count = 0;
+    for (int64_t j = 0; j < blocks; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            float *row = out + (to ? to[i] : i * LANES) + j * step;
+            UNROLLED for (int v = 0; v < PARTS; v++) {
+                p[count++] = row + v * WIDTH;
+                if (count < ABREAST) continue;
+                activate_at(ABREAST, p, act, low, high);
+                count = 0;
+            }
         }
+    for (int i = 0; i < count; i++) activate_at(1, p + i, act, low, high);
 }
 
 static inline void activate(int64_t act, float *out, const int32_t *to, int64_t rows,

@@ -3,36 +3,55 @@
 #pragma once
 #include "vector.h"
 
-// e^x is y * 2^n.
-INLINE vec parts_of_exponential(vec x, ivec *n) {
-    vec turns = (x * 1.44269504f + 12582912.f) - 12582912.f;
-    *n = __builtin_convertvector(turns, ivec);
-    vec r = turns * 2.12194440e-4f + (x - turns * 0.693359375f);
-    vec y = all(1.9875691500E-4f);
-    y = y * r + 1.3981999507E-3f;
-    y = y * r + 8.3334519073E-3f;
-    y = y * r + 4.1665795894E-2f;
-    y = y * r + 1.6666665459E-1f;
-    y = y * r + 5.0000001201E-1f;
-    return y * (r * r) + (r + 1.f);
+// Several vectors at a time, step by step: what one waits for, others fill. Most functions
+// are chains of some thirty operations, of which a processor looks ahead at a hundred.
+enum { ABREAST = 4 };
+#define EACH UNROLLED for (int i = 0; i < n; i++)
+
+// e^x is x * 2^turns, for whole numbers turns.
+INLINE void parts_of_exponentials(const int n, vec *x, vec *turns) {
+    vec y[ABREAST];
+    EACH turns[i] = (x[i] * 1.44269504f + 12582912.f) - 12582912.f;
+    EACH x[i] = turns[i] * 2.12194440e-4f + (x[i] - turns[i] * 0.693359375f);
+    EACH y[i] = x[i] * 1.9875691500E-4f + 1.3981999507E-3f;
+    EACH y[i] = y[i] * x[i] + 8.3334519073E-3f;
+    EACH y[i] = y[i] * x[i] + 4.1665795894E-2f;
+    EACH y[i] = y[i] * x[i] + 1.6666665459E-1f;
+    EACH y[i] = y[i] * x[i] + 5.0000001201E-1f;
+    EACH x[i] = y[i] * (x[i] * x[i]) + (x[i] + 1.f);
 }
 
 // e^x: 2 ulp; subnormal results keep their leading bits.
 INLINE vec exponential(vec x) {
-    ivec n;
-    vec y = parts_of_exponential(at_most(all(89), at_least(all(-104), x)), &n);
-    ivec half = n >> 1;  // in two steps, as one alone leaves the range
-    return y * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
+    vec turns;
+    x = at_most(all(89), at_least(all(-104), x));
+    parts_of_exponentials(1, &x, &turns);
+    return times_power(x, turns);
 }
 
-// e^x where only its sum with 1 matters: no less than e^-87, and infinite from 88.4 on.
+// e^x where only its sum with 1 matters: no less than e^-87, and infinite from 89 on.
+INLINE void exponentials_for_sum(const int n, vec *x) {
+    vec turns[ABREAST];
+    EACH x[i] = at_most(all(89), at_least(all(-87), x[i]));
+    parts_of_exponentials(n, x, turns);
+    EACH x[i] = times_normal_power(x[i], turns[i]);
+}
+
 INLINE vec exponential_for_sum(vec x) {
-    ivec n;
-    vec y = parts_of_exponential(at_most(all(89), at_least(all(-87), x)), &n);
-    return y * (vec)((n + 127) << 23);
+    exponentials_for_sum(1, &x);
+    return x;
 }
 
-INLINE vec sigmoid(vec x) { return 1.f / (1.f + exponential_for_sum(-x)); }
+INLINE void sigmoids(const int n, vec *x) {
+    EACH x[i] = -x[i];
+    exponentials_for_sum(n, x);
+    EACH x[i] = reciprocal(1.f + x[i]);
+}
+
+INLINE vec sigmoid(vec x) {
+    sigmoids(1, &x);
+    return x;
+}
 
 // tanh x: 3 ulp; a polynomial near 0, where 1 - 2 / (e^2x + 1) cancels.
 INLINE vec hyperbolic_tangent(vec x) {
@@ -43,27 +62,32 @@ INLINE vec hyperbolic_tangent(vec x) {
     p = p * s + 1.33314422036E-1f;
     p = p * s - 3.33332819422E-1f;
     vec near = p * s * x + x;
-    vec far = 1.f - 2.f / (exponential_for_sum(x + x) + 1.f);
+    vec far = 1.f - 2.f * reciprocal(exponential_for_sum(x + x) + 1.f);
     return choose((ivec)(s < 0.390625f), near, far);
 }
 
 // erf x: 4 ulp; a quotient of polynomials, as Eigen's.
+INLINE void error_functions(const int n, vec *x) {
+    vec s[ABREAST], p[ABREAST], q[ABREAST];
+    EACH x[i] = at_most(all(4), at_least(all(-4), x[i]));
+    EACH s[i] = x[i] * x[i];
+    EACH p[i] = s[i] * -2.72614225801306e-10f + 2.77068142495902e-08f;
+    EACH q[i] = s[i] * -1.45660718464996e-05f - 2.13374055278905e-04f;
+    EACH p[i] = p[i] * s[i] - 2.10102402082508e-06f;
+    EACH q[i] = q[i] * s[i] - 1.68282697438203e-03f;
+    EACH p[i] = p[i] * s[i] - 5.69250639462346e-05f;
+    EACH q[i] = q[i] * s[i] - 7.37332916720468e-03f;
+    EACH p[i] = p[i] * s[i] - 7.34990630326855e-04f;
+    EACH q[i] = q[i] * s[i] - 1.42647390514189e-02f;
+    EACH p[i] = p[i] * s[i] - 2.95459980854025e-03f;
+    EACH p[i] = p[i] * s[i] - 1.60960333262415e-02f;
+    EACH x[i] = x[i] * p[i] * reciprocal(q[i]);
+    EACH x[i] = at_most(all(1), at_least(all(-1), x[i]));
+}
+
 INLINE vec error_function(vec x) {
-    x = at_most(all(4), at_least(all(-4), x));
-    vec s = x * x;
-    vec p = all(-2.72614225801306e-10f);
-    p = p * s + 2.77068142495902e-08f;
-    p = p * s - 2.10102402082508e-06f;
-    p = p * s - 5.69250639462346e-05f;
-    p = p * s - 7.34990630326855e-04f;
-    p = p * s - 2.95459980854025e-03f;
-    p = p * s - 1.60960333262415e-02f;
-    vec q = all(-1.45660718464996e-05f);
-    q = q * s - 2.13374055278905e-04f;
-    q = q * s - 1.68282697438203e-03f;
-    q = q * s - 7.37332916720468e-03f;
-    q = q * s - 1.42647390514189e-02f;
-    return at_most(all(1), at_least(all(-1), x * p / q));
+    error_functions(1, &x);
+    return x;
 }
 
 // alpha * (e^x - 1) below 0, without its cancellation: e^x - 1 = 2 t / (1 - t) with
@@ -89,9 +113,17 @@ INLINE vec softplus(vec x) {
 }
 
 // x * P(normal <= x), the exact GELU.
+INLINE void gaussian_units(const int n, vec *x) {
+    vec y[ABREAST];
+    EACH y[i] = x[i] * 0.70710678f;
+    error_functions(n, y);
+    EACH y[i] = x[i] * 0.5f * (y[i] + 1.f);
+    EACH x[i] = choose((ivec)(x[i] < -6.f), x[i] * 0.f - 0.f, y[i]);
+}
+
 INLINE vec gaussian_unit(vec x) {
-    vec y = x * 0.5f * (error_function(x * 0.70710678f) + 1.f);
-    return choose((ivec)(x < -6.f), x * 0.f - 0.f, y);
+    gaussian_units(1, &x);
+    return x;
 }
 
 INLINE vec gaussian_unit_tanh(vec x) {

@@ -116,6 +116,32 @@ INLINE ivec lesser(ivec a, ivec b) {
 #endif
 }
 
+// 1 / v within an ulp or so, for v that is not subnormal; and y * 2^n of whole n: the
+// second form where the power is no less than 2^-126.
+#if defined(__AVX512F__)
+INLINE vec reciprocal(vec v) {
+    const __m512 near = _mm512_rcp14_ps((__m512)v);
+    const __mmask16 finite =
+        _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+    const __m512 off = _mm512_fnmadd_ps((__m512)v, near, _mm512_set1_ps(1));
+    return (vec)_mm512_mask_fmadd_ps(near, finite, off, near);  // one step of Newton's
+}
+INLINE vec times_power(vec y, vec n) {
+    return (vec)_mm512_scalef_ps((__m512)y, (__m512)n);
+}
+INLINE vec times_normal_power(vec y, vec n) { return times_power(y, n); }
+#else
+INLINE vec reciprocal(vec v) { return 1.f / v; }
+INLINE vec times_power(vec y, vec n) {
+    ivec whole = __builtin_convertvector(n, ivec);
+    ivec half = whole >> 1;  // in two steps, as one alone leaves the range
+    return y * (vec)((half + 127) << 23) * (vec)((whole - half + 127) << 23);
+}
+INLINE vec times_normal_power(vec y, vec n) {
+    return y * (vec)((__builtin_convertvector(n, ivec) + 127) << 23);
+}
+#endif
+
 // Of a vector's elements, by halves.
 INLINE float sum_of(vec v) {
 #if defined(__AVX512F__)

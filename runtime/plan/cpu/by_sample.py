@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from burnish.plan.graph import Constant, Graph, Node, Value
-from burnish.plan.samples import is_by_sample
+from burnish.plan.graph import Constant, Graph, Node
+from burnish.plan.samples import is_by_sample, read_by
 
 _CACHE = 4e6
 """Bytes of a step's maps up to which they are in cache; beyond, memory is read."""
@@ -101,8 +101,7 @@ def _gain(node: Node, batch: int) -> float:
     """The seconds that a node takes less by sample."""
     if node.name in _MOVES:
         return 0.0
-    values = [arg for arg in node.args if isinstance(arg, Value)]
-    maps = 4 * sum(value.size for value in (*values, *node.results))
+    maps = 4 * sum(value.size for value in (*read_by(node), *node.results))
     saved = _from_memory(maps) - batch * _from_memory(maps / batch)
     weight = node.args[1] if node.name in ("conv", "conv_transpose", "linear") else None
     if isinstance(weight, Constant):

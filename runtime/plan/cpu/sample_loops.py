@@ -15,7 +15,7 @@ from burnish.plan.cpu.builder import Buffer, Builder, Operands, Spot
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import LOWERED, Declined, need
 from burnish.plan.graph import Node, Value
-from burnish.plan.samples import OneSample
+from burnish.plan.samples import OneSample, read_by
 
 
 def lower_by_sample(b: Builder, nodes: list[Node], outside: set[int]) -> bool:
@@ -44,12 +44,8 @@ class _Stretch:
     def lower(self) -> None:
         b, label = self._b, self._b.label
         made = {value.place for node in self._nodes for value in node.results}
-        args = [arg for node in self._nodes for arg in node.args]
-        given = {
-            arg.place: arg
-            for arg in args
-            if isinstance(arg, Value) and arg.place not in made
-        }
+        read = [value for node in self._nodes for value in read_by(node)]
+        given = {value.place: value for value in read if value.place not in made}
         ones = [self._one.node(node) for node in self._nodes]
         for node in ones:
             for place in node.reads:

@@ -41,6 +41,21 @@ class Residual(nn.Module):
         return self.head(y.mean(axis=(2, 3)))
 
 
+class Gated(nn.Module):
+    """A gate of each channel before a 1 x 1 convolution, a sum and an activation."""
+
+    def __init__(self, width, outs):
+        self.each = nn.Conv2d(width, width, 3, padding=1, groups=width)
+        self.gate = nn.Conv2d(width, width, 1)
+        self.last = nn.Conv2d(width, outs, 1)
+        self.beside = nn.Conv2d(width, outs, 1, bias=False)
+
+    def forward(self, x):
+        y = self.each(x)
+        gate = ops.sigmoid(self.gate(y.mean(axis=(2, 3), keepdims=True)))
+        return ops.silu(self.last(y * gate) + self.beside(x)), self.last(gate * y)
+
+
 class Pyramid(nn.Module):
     """Down, up again, and a skip; several results, the input read twice."""
 
@@ -67,6 +82,9 @@ def signals(x):
 CASES = {
     "residual": (Residual(24), (3, 3, 20, 17)),
     "blocks that are whole": (Residual(32), (2, 3, 16, 16)),
+    "gated": (Gated(24, 20), (3, 24, 15, 14)),
+    "gated, whole blocks": (Gated(32, 64), (2, 32, 17, 16)),
+    "gated, less than a block": (Gated(5, 3), (2, 5, 17, 16)),
     "pyramid": (Pyramid(), (4, 16, 10, 12)),
     "signals": (signals, (5, 6, 11)),
 }
@@ -88,6 +106,25 @@ def test_samples_one_by_one_give_the_same(name, threads, monkeypatch):
     assert whole == 0
     assert repeated(fast, x) == len(steps) * (shape[0] - 1) // shape[0] > 0
     assert "eagerly" not in fast.explain()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(("width", "outs"), [(24, 20), (32, 64), (5, 3), (48, 96)])
+def test_gates_are_in_weights(width, outs, batch):
+    """Of one sample; those of a batch are multiplied before."""
+    model, x = Gated(width, outs), tensor(batch, width, 23, 20)
+    fast = check(model, x)
+    sizes = [
+        step.fields["out"].buffer.size
+        for step in fast.planned(x).steps
+        if step.kind == "program"
+    ]
+    assert (max(sizes, default=0) >= 4 * x.size) == (batch > 1)
+    check(model, x, off=("gated_conv",))
+    x.data[0, 0, 0, 0] = np.nan
+    x.data[-1, -1, -1, -1] = np.inf
+    with np.errstate(invalid="ignore"):
+        check(model, x)
 
 
 @pytest.mark.usefixtures("canaries")

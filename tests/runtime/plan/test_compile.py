@@ -13,6 +13,7 @@ import pytest
 import burnish
 from burnish import Tensor, nn, ops
 from burnish.errors import InputError
+from burnish.kernels.direct import address
 from tests.runtime.plan.checks import check, records, same
 
 RANDOM = np.random.default_rng(0)
@@ -180,6 +181,33 @@ def test_results_are_kept_apart():
     kept = first.numpy().copy()
     fast(tensor(2, 3, 5, 5))
     np.testing.assert_array_equal(first.numpy(), kept)
+
+
+def test_memory_of_large_results_is_used_again_once_nothing_holds_it():
+    fast = burnish.compile(lambda x: x * 2.0)
+    x, other = tensor(600, 700), tensor(600, 700)
+    first = fast(x)
+    part = first.data[3:5].T
+    place, wanted = address(first.data), part.copy()
+    second = fast(other)
+    assert address(second.data) != place
+    same(first, Tensor(x.data * 2))
+    same(second, Tensor(other.data * 2))
+    del first
+    fast(other)
+    np.testing.assert_array_equal(part, wanted)
+    del second, part
+    third = fast(x)
+    fourth = fast(other)
+    assert address(third.data) != address(fourth.data)
+    same(third, Tensor(x.data * 2))
+    del third, fourth
+    places = set()
+    for _ in range(3):
+        made = fast(x)
+        places.add(address(made.data))
+        del made
+    assert len(places) == 1
 
 
 def test_an_argument_and_a_constant_as_results():

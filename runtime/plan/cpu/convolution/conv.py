@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,7 @@ from burnish.plan.cpu.convolution.weights import (
     fitting,
     pack,
     packing,
+    scaled,
     turned,
     turned_weights,
     weights,
@@ -37,14 +39,19 @@ from burnish.plan.cpu.gemv import gemv
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.row_layout import result_layout, rows_layout
-from burnish.plan.cpu.table import Declined, lower, need
+from burnish.plan.cpu.table import LOWERED, Declined, lower, need
+from burnish.plan.gates import GATE
 from burnish.plan.graph import Constant, Node, Value
 
 Packed = Callable[[int, int], Spot | Unpacked]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
 
-_CACHE = 128 << 10
-"""Bytes of input that a run of tiles may read: they stay in the second-level cache."""
+_CACHE, _MORE = 128 << 10, 384 << 10
+"""Bytes of input that a run of tiles may read: they stay in the second-level cache.
+More where weights come from further away, once for each run."""
+
+_SECOND = 768 << 10
+"""Bytes of input that stay in the second-level cache for all groups of outputs."""
 
 
 def check(node: Node, *values: Any) -> None:
@@ -74,8 +81,12 @@ def conv(b: Builder, node: Node) -> None:
     check(node, x, weight, bias)
     groups = node.options["groups"]
     w = window_of(node, tuple(weight.shape[2:]))
-    if quantized_conv(b, node, w):
+    gate = node.options.get(GATE)
+    if gate is None and quantized_conv(b, node, w):
         return
+    if gate is not None and x.shape[0] > 1:  # no weight is for all samples
+        x = _gated(b, x, gate)
+        node = dataclasses.replace(node, options={**node.options, GATE: None})
     if groups > 1 and groups == x.shape[1] == weight.shape[0]:
         taps, packed = math.prod(w.kernel), channel_weights(b, weight)
         channelwise(b, node, w, x, packed, taps, bias, *residual)
@@ -84,6 +95,14 @@ def conv(b: Builder, node: Node) -> None:
         winograd(b, node, w, x, weight, bias, *residual)
         return
     _dense(b, node, w, x, weight, bias, *residual)
+
+
+def _gated(b: Builder, x: Value, gate: Value) -> Value:
+    """x times a number for each channel of each sample."""
+    made = b.unnamed_value(x.shape)
+    code = [("mul", 0, 1, 0, 0.0, 0.0)]
+    LOWERED["program"](b, Node("program", [x, gate], {"code": code}, [made], []))
+    return made
 
 
 @lower("conv_transpose", "conv_input_gradient")
@@ -125,7 +144,12 @@ def _dense(
         weight, g = merged_weight(weight, g), merged(g)
 
     def packed(nr: int, depth: int) -> Spot | Unpacked:
-        return weights(b, weight, g.number, nr, depth)
+        made = weights(b, weight, g.number, nr, depth)
+        gate = node.options.get(GATE)
+        if gate is None or isinstance(made, Unpacked):
+            need(gate is None, "its gated weights change")
+            return made
+        return scaled(b, made, gate, -(-blocks(g.outs) // nr), g.ins, nr * LANES)
 
     dense(b, node, w, x, packed, g, bias, *residual)
 
@@ -248,12 +272,13 @@ def _add(
     n = -(-blocks(outs) // nr)
     flops = 2 * len(tiles.source) * ins * taps * outs * groups
     rows = b.rows[nr]
-    chunk = max(1, _CACHE // (4 * ins * rows))
     size = 4 * ins * taps * outs  # of weights, which take longer to read for few rows
+    read = 4 * len(tiles.source) * ins
+    chunk = max(1, (_MORE if size > read else _CACHE) // (4 * ins * rows))
     need(
         max(abs(tiles.source).max(initial=0), len(tiles.to) * out_step) < 2**31, "size"
     )
-    by_group = size > 4 * len(tiles.source) * ins or len(tiles.tiles) < 16
+    by_group = read < min(size, _SECOND) or len(tiles.tiles) < 16
     act, low, high = node.act
     known: Spot | Unpacked | None = weight(nr, depth)
     inside: Unpacked | None = None

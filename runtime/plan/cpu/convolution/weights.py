@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.kernels.elementwise import OUTER, coded, mode
 from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.layout import LANES
+from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
 from burnish.plan.graph import Constant, Value, constant
 
 
@@ -89,6 +90,33 @@ def channel_weights(b: Builder, weight: Constant | Value) -> Spot:
         return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
 
     return b.constant(weight.then(arranged))
+
+
+def scaled(
+    b: Builder, weight: Spot, gate: Value, number: int, ins: int, wide: int
+) -> Spot:
+    """Where a pointwise convolution's packed weight is times a number for each input.
+
+    number: the groups of `wide` outputs.
+    """
+    known = CHANNELS if b.has(gate, CHANNELS) else PLAIN  # of one place: both the same
+    size = number * ins * wide
+    out = b.new(4 * size)
+    sizes, ways = (number, ins, wide), ((ins * wide, wide, 1), (0, 1, 0))
+    lead = (0,) * (OUTER + 2 - len(sizes))
+    read = [
+        (spot, mode(way[-2:], ins, wide), gate, (*lead, *way))
+        for spot, way in zip((weight, b.spot(gate, known)), ways, strict=True)
+    ]
+    code = coded([("mul", 0, 1, 0, 0.0, 0.0)], len(read))
+    outer = [1] * (OUTER - 1) + [number]
+    b.add_program(
+        read, out, b.shares(4 * size),
+        code=b.table(np.frombuffer(code, np.uint8), np.uint8), steps=1, operands=2,
+        result=2, to_bool=False, rows=ins, width=wide,
+        **{f"size{i}": n for i, n in enumerate(outer)},
+    )  # fmt: skip
+    return out
 
 
 def biases(

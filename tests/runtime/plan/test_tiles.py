@@ -1,0 +1,34 @@
+"""Products whose inputs or weights do not fit a cache: runs of rows, or groups."""
+
+import numpy as np
+import pytest
+
+from burnish import Tensor, nn, ops
+from burnish.plan.cpu.convolution import conv
+from tests.runtime.plan.checks import check
+
+RANDOM = np.random.default_rng(5)
+
+LAYERS = {
+    "rows": (nn.Linear(40, 70), (300, 40)),
+    "rows in blocks": (nn.Linear(256, 50), (290, 256)),
+    "more rows than outputs": (nn.Linear(24, 33), (3, 250, 24)),
+    "maps": (nn.Conv2d(20, 96, 3, padding=1), (3, 20, 17, 19)),
+    "maps of stride 2": (nn.Conv2d(16, 40, 3, 2), (2, 16, 33, 31)),
+    "groups": (nn.Conv2d(32, 64, 1, groups=2), (2, 32, 18, 20)),
+}
+
+
+@pytest.mark.parametrize("second", [0, 1 << 30], ids=["runs", "groups"])
+@pytest.mark.parametrize("cache", [1, 1 << 12, 1 << 30])
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.usefixtures("canaries")
+def test_any_order_of_tiles_gives_the_same(name, cache, second, monkeypatch):
+    monkeypatch.setattr(conv, "_CACHE", cache)
+    monkeypatch.setattr(conv, "_MORE", cache)
+    monkeypatch.setattr(conv, "_SECOND", second)
+    layer, shape = LAYERS[name]
+    x = Tensor(RANDOM.standard_normal(shape).astype(np.float32))
+    fast = check(lambda x: ops.gelu(layer(x)), x)
+    by_group = {s.fields["by_group"] for s in fast.planned(x).steps if s.kind == "conv"}
+    assert by_group <= {False} if second == 0 else by_group
