@@ -22,7 +22,7 @@ class Quick:
         self.plan, self._place = plan, place
         self._ends, self._free, self._library = plan.ends, plan.free, plan.library
         self._arrays = plan.constants
-        self.is_same = Together(plan.looks)
+        self.is_same = Together(plan.looks or ())
         (segment,) = plan.segments
         self._first, self._count = plan.range_of(segment)
         self._threads = segment.threads

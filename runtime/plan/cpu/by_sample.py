@@ -139,7 +139,8 @@ def _lost(node: Node, weight: Constant, batch: int) -> float:
 
 def _ends(graph: Graph, run: Stretch) -> list[float]:
     """What it costs to begin, or to end, before each node of a run and behind it."""
-    made, last = {}, {}
+    made: dict[int, tuple[int, int]] = {}
+    last: dict[int, int] = {}
     for i, node in enumerate(graph.nodes):
         last.update((place, i) for place in node.reads)
         made.update((value.place, (i, 4 * value.size)) for value in node.results)
