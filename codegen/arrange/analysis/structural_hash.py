@@ -37,9 +37,13 @@ def signature(plan: ClassPlan) -> str:
     )
 
 
-def expression_hash(expression: Expression) -> Hashable:
-    """A structural hash of one expression."""
-    return _Traversal({}).part(expression)
+def expression_hash(expression: Expression, numbers: Numbers | None = None) -> Hashable:
+    """A structural hash of one expression.
+
+    numbers: of the values in all expressions that are compared, where only the same
+    values are equal; without them `x.shape[0]` has the hash of `z.shape[0]`.
+    """
+    return _Traversal({} if numbers is None else numbers).part(expression)
 
 
 def hash_under(

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from burnish.codegen.arrange.analysis.structural_hash import expression_hash
+from burnish.codegen.arrange.analysis.structural_hash import (
+    Numbers,
+    expression_hash,
+)
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -20,6 +23,7 @@ from burnish.codegen.program import (
     Flow,
     If,
     Literal,
+    Loop,
     Statement,
     Value,
     operands,
@@ -30,18 +34,22 @@ _Known = Mapping[Expression, Expression]
 
 def threaded(block: Block) -> Block:
     """The block with its branches threaded, those inside of branches and loops too."""
-    return _threaded(_decided(block, {}, {}))
+    return _threaded(_decided(block, {}, {}, {}))
 
 
 # --- conditions that hold already ---
 
 
 def _decided(
-    block: Block, made: Mapping[Value, Expression], held: Mapping[object, bool]
+    block: Block,
+    made: Mapping[Value, Expression],
+    held: Mapping[object, bool],
+    numbers: Numbers,
 ) -> Block:
-    """The block without questions that an If around it has answered.
+    """The block without Ifs whose condition an If around them has decided.
 
     made: host expressions of values around it. held: what conditions are, by hash.
+    numbers: of the values that conditions read.
     """
     made, results = dict(made), list(block.results)
     statements: list[Statement] = []
@@ -50,18 +58,22 @@ def _decided(
         statement = statement.rebuilt(partial(_with, known=known))
         if isinstance(statement, Assign) and statement.targets[0].host:
             made[statement.targets[0]] = statement.expression
+        if isinstance(statement, Loop):
+            body = _decided(statement.body, made, held, numbers)
+            statement = replace(statement, body=body)
         if not isinstance(statement, If):
             statements.append(statement)
             continue
-        key = expression_hash(_spelled(statement.condition, made))
+        key = expression_hash(_spelled(statement.condition, made), numbers)
         on_host = getattr(statement.condition, "host", False)
         if on_host and key in held:
-            taken = _decided(statement.blocks()[not held[key]], made, held)
+            side = statement.blocks()[not held[key]]
+            taken = _decided(side, made, held, numbers)
             statements += taken.statements
             known |= zip(statement.targets, taken.results, strict=True)
             continue
         sides = [
-            _decided(side, made, {**held, key: answer} if on_host else held)
+            _decided(side, made, {**held, key: answer} if on_host else held, numbers)
             for side, answer in zip(statement.blocks(), (True, False), strict=True)
         ]
         statements.append(replace(statement, then=sides[0], otherwise=sides[1]))
@@ -88,6 +100,8 @@ def _threaded(block: Block) -> Block:
             statement = replace(statement, then=next(sides), otherwise=next(sides))
             if isinstance(before, If):
                 made = _one(before, statement, Flow(block))
+        elif isinstance(statement, Loop):
+            statement = replace(statement, body=_threaded(statement.body))
         if made is None:
             statements.append(statement)
         else:
