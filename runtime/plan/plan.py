@@ -254,6 +254,9 @@ class Plan:
     def _refresh(self) -> None:
         """Make the constants anew whose parameters have other values."""
         with self._making:
+            _ = [source.held for source in self._sources]  # lazy ones are made now
+            # looked at first: what changes while constants are made is seen next time
+            is_current = Same((), self._sources, ("_value",))
             now = [version(source) for source in self._sources]
             changed = {
                 id(source)
@@ -275,8 +278,7 @@ class Plan:
                 )
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
-            self._seen = [version(source) for source in self._sources]
-            self._is_current = Same((), self._sources, ("_value",))
+            self._seen, self._is_current = now, is_current
 
 
 def _array(made: Any) -> Any:

@@ -21,8 +21,8 @@ class Quick:
     def __init__(self, plan: Plan, place: int):
         self.plan, self._place = plan, place
         self._ends, self._free, self._library = plan.ends, plan.free, plan.library
-        self._arrays = plan.constants
         self.is_same = Together(plan.looks or ())
+        self._arrays = plan.constants  # those of `looks`, or newer ones
         (segment,) = plan.segments
         self._first, self._count = plan.range_of(segment)
         self._threads = segment.threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import burnish
 from burnish import Tensor, nn, ops
 from burnish.errors import InputError
 from burnish.kernels.direct import address
+from burnish.plan import plan as plans
 from tests.runtime.plan.checks import check, records, same
 
 RANDOM = np.random.default_rng(0)
@@ -82,6 +84,51 @@ def test_assigned_parameters_are_taken_up():
     same(fast(x), model(x))
     assert abs(fast(x).numpy() - before).max() > 1e-4
     assert len(fast._plans) == 1
+
+
+@pytest.mark.parametrize("when", ["made", "looked at"])
+def test_parameters_that_another_thread_assigns_meanwhile(when, monkeypatch):
+    """The next call sees the new values, however late the plan looked at the old."""
+    layer, x = nn.Linear(4, 4), tensor(2, 4)
+    fast = burnish.compile(layer)
+    fast(x)
+    plan = fast.planned(x)
+
+    numbers = itertools.count()
+
+    def assign():
+        layer.weight.assign(np.full((4, 4), next(numbers), np.float32))
+
+    def held(room, array, made=plans.Room.held):
+        array = made(room, array)
+        assign()
+        return array
+
+    def looks(self, made=plans.Plan.looks.fget):
+        assign()
+        plan([x])  # as another thread does
+        return made(self)
+
+    assign()
+    if when == "made":
+        monkeypatch.setattr(plans.Room, "held", held)
+    else:
+        monkeypatch.setattr(plans.Plan, "looks", property(looks))
+    fast(x)
+    monkeypatch.undo()
+    same(fast(x), layer(x))
+    same(fast(x), layer(x))
+
+
+def test_lazy_parameters_are_packed_once():
+    layer, x = nn.Linear(4, 4), tensor(2, 4)
+    fast = burnish.compile(layer)
+    fast(x)
+    layer.weight.lend(lambda shape, dtype, device: np.ones(shape, dtype))
+    same(fast(x), layer(x))
+    packed = fast.planned(x).constants
+    same(fast(x), layer(x))
+    assert fast.planned(x).constants is packed
 
 
 def test_parts_of_a_parameter_are_made_once():
