@@ -150,13 +150,16 @@ def _switched(call: Call, open_: Open) -> Expression:
 
 
 def _windowed(call: Call, open_: Open) -> Expression:
-    """A convolution of given filters with holes for the sizes of its window."""
+    """A convolution of given filters with holes for the sizes of its window.
+
+    A padding that has a name ("same_upper") is no size, and stays as it is.
+    """
     usual = _CONVOLUTIONS[call.function]
     written = dict(call.options)
     window = []
     for name, default in usual.items():
         made = written.pop(name, Literal(default))
-        if isinstance(made, Literal):
+        if isinstance(made, Literal) and not isinstance(made.value, str):
             implied = name not in dict(call.options)
             made = open_(Slot("", name, default=default), made.value, implied)
         window.append((name, made))

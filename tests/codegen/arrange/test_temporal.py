@@ -65,3 +65,23 @@ def test_windows_of_several_axes_beside_paddings_of_one_number() -> None:
         x = f"s{number}"
     text = check_source(graph(nodes, weights, outputs=x, x=(2, 4, 12, 12)))
     assert len(re.findall(r"^class ", text, re.MULTILINE)) == 2, text
+
+
+@pytest.mark.parametrize("named", [(1,), (0, 1, 2)])
+def test_paddings_by_name_of_computed_filters_are_no_arguments(
+    named: tuple[int, ...],
+) -> None:
+    nodes, weights, x = [], {}, "x"
+    for number in range(3):
+        at = f"layers.{number}"
+        weights[f"{at}.v"] = floats(4, 4, 3, seed=number)
+        weights[f"{at}.g"] = floats(4, 1, 1, seed=number + 3)
+        given = {"auto_pad": "SAME_UPPER"} if number in named else {"pads": [1, 1]}
+        nodes += [
+            node("Exp", f"{at}.g", f"e{number}", f"/{at}/Exp"),
+            node("Mul", f"{at}.v e{number}", f"w{number}", f"/{at}/Mul"),
+            node("Conv", f"{x} w{number}", f"c{number}", f"/{at}/Conv", **given),
+            node("Relu", f"c{number}", x := f"r{number}", f"/{at}/Relu"),
+        ]
+    text = check_source(graph(nodes, weights, outputs=x, x=(2, 4, 20)))
+    assert 'padding="same_upper"' in text
