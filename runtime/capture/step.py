@@ -140,9 +140,14 @@ class StepTape(Tape):
 
 def changes(call: Call) -> list[Any]:
     """The places of the parameters and buffers that a call gives new values."""
-    if getattr(call.function, "__name__", "") == "_assign":
+    if is_assignment(call):
         return [call.args[0].place]
     return [each.place for each in leaves(call.args[4])] if is_update(call) else []
+
+
+def is_assignment(call: Call) -> bool:
+    """Whether a call gives one parameter or buffer new values."""
+    return getattr(call.function, "__name__", "") == "_assign"
 
 
 def is_update(call: Call) -> bool:

@@ -63,7 +63,7 @@ class _BatchNorm(Layer):
             return ops.batch_norm(x, *held, weight, bias, eps=self.eps)
         y, mean, var = ops.batch_norm_train(x, self.weight, self.bias, eps=self.eps)
         if self.track_running_stats:
-            tracked = _next(self.num_batches_tracked)
+            tracked = counted(self.num_batches_tracked)
             self.num_batches_tracked.assign(tracked)
             share = _share(tracked) if self.momentum is None else self.momentum
             self._follow(mean, var, prod(x.shape) // self.num_features, share)
@@ -78,7 +78,7 @@ class _BatchNorm(Layer):
             )
         news = ((self.running_mean, mean), (self.running_var, var))
         for scale, (running, new) in zip((1, count / (count - 1)), news, strict=True):
-            moved = _moved(running, new, share, scale=scale)
+            moved = moved_towards(running, new, share, scale=scale)
             running.assign(moved, running.dtype)
 
     def extra_repr(self) -> str:
@@ -159,7 +159,8 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 @step
-def _next(tracked: Any) -> Any:
+def counted(tracked: Any) -> Any:
+    """The number of batches with one more."""
     return tracked + 1
 
 
@@ -170,7 +171,8 @@ def _share(tracked: Any) -> Any:
 
 
 @step
-def _moved(old: Any, new: Any, share: Any, *, scale: float) -> Any:
+def moved_towards(old: Any, new: Any, share: Any, *, scale: float) -> Any:
+    """old * (1 - share) + new * (share * scale)"""
     if namespace(old) is np:
         share = float(share)
     return blockwise(

@@ -51,25 +51,30 @@ class Elementwise(Optimizer):
         """Whether plans step with records: there is a kernel, and nothing clips."""
         return self.clip is None and self._has_kernel()
 
-    def begun(
-        self, path: str, param: Param, weight: Array, rate: float, known: dict[Any, Any]
-    ) -> tuple[State, dict[str, Any]]:
-        """A parameter's state with this step counted, and the numbers of its record.
+    def begun(self, path: str, param: Param, weight: Array) -> State:
+        """A parameter's state with this step counted, for a plan's records.
 
-        The state's arrays are of float32, dense and writable. known: the numbers of the
-        parameters before, by their count of steps and rate.
+        Its arrays are of float32, dense and writable.
         """
         state = self._prepared(path, param, weight)
         for slot in self.slots():
             if not _is_writable(state[slot]):
                 state[slot] = np.array(state[slot], np.float32, order="C")
         self._state[path] = state
-        key = id(self), state[STEP_COUNT], rate
-        if key not in known:
-            made = self.kernel(state, rate)
-            assert made is not None  # of `has_records`
-            known[key] = {**made[1], "maximize": self.maximize}
-        return state, known[key]
+        return state
+
+    def is_begun(self, path: str, state: State) -> bool:
+        """Count one more step, if this still is the parameter's state."""
+        if self._state.get(path) is not state:
+            return False
+        state[STEP_COUNT] += 1
+        return True
+
+    def numbers(self, state: State, rate: float) -> dict[str, Any]:
+        """The numbers of a plan's records for parameters of this count of steps."""
+        made = self.kernel(state, rate)
+        assert made is not None  # of `has_records`
+        return {**made[1], "maximize": self.maximize}
 
     def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         new = namespace(weight).empty_like(weight)

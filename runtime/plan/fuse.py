@@ -16,7 +16,15 @@ from burnish.ops._kernels.window import pairs
 from burnish.plan.attention import attend, turn_back
 from burnish.plan.fold import scale_and_shift
 from burnish.plan.gates import gated_conv
-from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined
+from burnish.plan.graph import (
+    Array,
+    Constant,
+    Graph,
+    Node,
+    Value,
+    changed_by,
+    combined,
+)
 from burnish.plan.norms import NORM, bounded_norm, gated_norm
 from burnish.plan.programs import chain, to_program
 from burnish.plan.slopes import slope
@@ -64,19 +72,36 @@ def _apply(graph: Graph, rule: Rule) -> None:
     around = Around(graph)
     nodes: list[Node | None] = list(graph.nodes)
     owner = {id(line): i for i, node in enumerate(graph.nodes) for line in node.lines}
+    changes: dict[int, list[int]] = {}  # of a parameter or buffer: at which nodes
+    for i, node in enumerate(graph.nodes):
+        for changed in changed_by(node):
+            changes.setdefault(changed, []).append(i)
     for i, node in enumerate(graph.nodes):
         made = rule(node, around)
         if made is None:
             continue
         joined = {owner[id(line)] for line in made.lines}
         gone = [nodes[j] for j in joined]
+        place = min(joined) if made.name == NORM else i
+        if any(_reads_across(changes, nodes[j], j, place) for j in joined):
+            continue
         for j in joined:
             nodes[j] = None
-        place = min(joined) if made.name == NORM else i
         nodes[place] = made
         owner.update((id(line), place) for line in made.lines)
         around.replace(gone, made)
     graph.nodes = [each for each in nodes if each is not None]
+
+
+def _reads_across(
+    changes: dict[int, list[int]], node: Node | None, i: int, place: int
+) -> bool:
+    """Whether a node reads what another one changes between two places of the graph."""
+    if node is None or i == place or not changes:
+        return False
+    low, high = min(i, place), max(i, place)
+    read = node.reads & changes.keys()
+    return any(low < at < high for each in read for at in changes[each])
 
 
 def _joined(first: Node, last: Node, **changes: Any) -> Node:

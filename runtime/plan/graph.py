@@ -17,8 +17,9 @@ from burnish.autodiff import Variable
 from burnish.capture import Program
 from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
-from burnish.capture.step import changes, is_update
+from burnish.capture.step import changes, is_assignment, is_update
 from burnish.capture.tape import Ref
+from burnish.nn.batch_norm import counted, moved_towards
 from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized
 from burnish.nn.lowbit.input_quantizer import calibrated
@@ -30,7 +31,9 @@ Array = np.ndarray[Any, Any]
 
 STEPS: dict[Callable[..., Any], str] = {
     calibrated: "calibrated",
+    counted: "counted",
     from_quantized: "from_quantized",
+    moved_towards: "moved_towards",
 }
 """Steps beside operators that kernels may compute, by what nodes call them."""
 
@@ -166,6 +169,8 @@ class Graph:
             name, defaults = function.name, {**function.of.defaults, **function.options}
         if is_update(call):
             name = "update"
+        elif is_assignment(call):
+            name = "assign"
         if known and not function.variadic:
             args += [None] * (len(function.arguments) - len(args))
         return Node(name, args, {**defaults, **call.options}, results, [line])

@@ -112,14 +112,17 @@ class Plan:
         self.sizes |= dict(self.outside)
         self.faults = [b.slot for b in lowering.builder.faults if b.slot >= 0]
         arguments = [_fetch(value, spot) for value, spot in lowering.arguments]
+        self._assigned = [(p, value.place) for p, value, _ in lowering.assigned]
+        leaving = [*self.results, *(_fetch(v, s) for _, v, s in lowering.assigned)]
         whole = not self.eager
-        ends = arguments, self.results, self.outside, self.faults, whole
+        ends = arguments, leaving, self.outside, self.faults, whole
         self.ends = Ends(*ends, lowering.builder.in_place)
         self._folded = [
             (place, constant) for place, constant in lowering.folded.items()
         ]
         self._records = memory.records
         self._address = address(self._records)
+        self._late = [line for node in lowering.builder.late for line in node.lines]
         self.updates = Updates(lowering.builder.updates, self.steps, memory.records)
         for segment in self.segments:
             segment.updates = self.updates.within(segment.first, segment.behind)
@@ -234,6 +237,10 @@ class Plan:
             if clock is not None:
                 clock()
         self.ends.leave(space, alive, values)
+        for place, value in self._assigned:
+            values[place].assign(values[value])
+        for line in self._late:
+            line.make(values)
         return self.program.filled(values)
 
     def _execute(self, segment: Segment, base: int, clock: Any) -> None:
@@ -322,6 +329,10 @@ class _Lowering:
             for place in sorted(graph.results)
             if self._is_made(place)
         ]
+        self.assigned = [
+            (stored.place, value, self._outside(value))
+            for stored, value in self.builder.assigned
+        ]
         self._close()
         sources = {id(spot.buffer) for _, spot in self.arguments}
         for pairs in self.given.values():
@@ -389,7 +400,7 @@ class _Lowering:
         if node.name not in LOWERED or node.name in self.off:
             raise Declined("there is no kernel for it")
         for value in (arg for arg in node.args if isinstance(arg, Value)):
-            if not b.knows(value.place):
+            if not b.knows(value.place) and node.name != "assign":
                 raise Declined(f"its input is {value.dtype}")
         touched = {arg.place for arg in node.args if isinstance(arg, Value)}
         touched |= {value.place for value in node.results}

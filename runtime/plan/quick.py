@@ -29,9 +29,12 @@ class Quick:
 
     @classmethod
     def of(cls, plan: Plan) -> Quick | None:
-        """None for a plan of eager steps, or with other results than one tensor."""
+        """None for a plan of eager steps or of effects, or with other results than one
+        tensor."""
         results = plan.program.results
         if plan.eager or plan.by_value or len(plan.segments) != 1:
+            return None
+        if plan.program.has_effects:  # buffers that are assigned behind the records
             return None
         if not isinstance(results, Ref) or results.place not in plan.made:
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from burnish.backend.cuda.graphs.live import value_of
 from burnish.kernels.direct import address
 from burnish.kernels.records import BY_NAME, WORDS
 from burnish.kernels.same import is_cpython
-from burnish.nn.core.param import Param
+from burnish.nn.core.param import Loan, Param
 from burnish.optim.rates import rates_of
 from burnish.plan.cpu.updates import Update
 
@@ -31,6 +32,8 @@ class Updates:
         rows = {id(step): row for row, step in enumerate(steps)}
         self._made = [(rows[id(each.step)], each) for each in made]
         self._rules = {id(u.rule): (u.rule, u.rule.slots()) for u in made}
+        self._kernels = {row: each.step.kind for row, each in self._made}
+        self._seen: dict[int, _Seen] = {}
         self._words = records.view(np.int64).reshape(-1, WORDS)
         self._reals = records.view(np.float64).reshape(-1, WORDS)
 
@@ -72,27 +75,27 @@ class Updates:
         rates: dict[Any, Any],
         updating: Updating,
     ) -> None:
-        numbers: dict[Any, Any] = {}
-        rows: dict[int, list[int]] = {}
+        numbers: dict[Any, tuple[dict[str, Any], list[int]]] = {}
         slots, addresses = [], []
         for row, each in some:
             param: Param = values[each.place]
-            slot = each.weight.root.buffer.slot
-            alive.pop(slot, None)
-            array = alive[slot] = updating.take(param)
+            alive.pop(each.weight.root.buffer.slot, None)
+            array = updating.take(param)
+            seen = self._seen.get(row)
+            if seen is None or not each.rule.is_begun(each.path, seen.state):
+                state = each.rule.begun(each.path, param, array)
+                seen = self._seen[row] = _Seen(each, state)
             rate = rates[id(each.rate), id(each.module)][each.path]
-            state, now = each.rule.begun(each.path, param, array, rate, numbers)
-            rows.setdefault(id(now), []).append(row)
-            slots.append(slot)
-            addresses.append(address(array))
-            for name, spot in each.slots.items():
-                slots.append(spot.buffer.slot)
-                alive[spot.buffer.slot] = state[name]
-                addresses.append(address(state[name]))
+            key = id(each.rule), seen.state["step"], rate
+            if key not in numbers:
+                numbers[key] = each.rule.numbers(seen.state, rate), []
+            numbers[key][1].append(row)
+            slots += seen.slots
+            addresses += seen.found(array)
+            alive.update(zip(seen.slots, (array, *seen.arrays), strict=True))
         pointers[slots] = addresses
-        kernels = {row: each.step.kind for row, each in some}
-        for now in numbers.values():
-            self._write(kernels[rows[id(now)][0]], rows[id(now)], now)
+        for now, rows in numbers.values():
+            self._write(self._kernels[rows[0]], rows, now)
 
     def _write(self, kernel: str, rows: list[int], numbers: dict[str, Any]) -> None:
         """Numbers of records that are of one kernel."""
@@ -104,44 +107,62 @@ class Updates:
             table[rows, column] = numbers[field]
 
 
+class _Seen:
+    """The arrays of an update's last run, and where they are."""
+
+    def __init__(self, each: Update, state: dict[str, Any]):
+        self.state = state
+        self.arrays = [state[name] for name in each.slots]
+        spots = (each.weight.root, *each.slots.values())
+        self.slots = [spot.buffer.slot for spot in spots]
+        self._base: Any = None
+        self._places = [0, *map(address, self.arrays)]
+
+    def found(self, weight: Array) -> list[int]:
+        """The addresses of the weight, which is all of its memory, and of the state."""
+        if weight.base is not self._memory():
+            self._base, self._places[0] = weakref.ref(weight.base), address(weight)
+        return self._places
+
+    def _memory(self) -> Any:
+        return self._base and self._base()
+
+
 class Updating:
     """Parameters that records write to: who asks for one meanwhile waits."""
 
     def __init__(self) -> None:
-        self._taken: dict[int, tuple[Param, Array, Array]] = {}  # with the old values
+        self._taken: dict[int, tuple[Param, Array, Loan]] = {}  # with the old values
         self._is_done = threading.Event()
 
     def take(self, param: Param) -> Array:
         """The values of a parameter in memory that nobody else has."""
         key = id(param)
         if key in self._taken:  # of an update before, in the same records
-            return self._taken[key][2]
+            return self._taken[key][2].array
         held = [param.data]
-
-        def values(*_: Any) -> Array:
-            self._is_done.wait()
-            return self._taken[key][2]
-
-        param.lend(values)  # whoever read it before is seen now, and no one later
+        loan = Loan(self._is_done, None)
+        param.lend(loan)  # whoever read it before is seen now, and no one later
         try:
-            array = _own(held)
+            loan.array = _own(held)
         except BaseException:
-            param.assign(held[0])
+            loan.array = held[0]
+            param.end_loan(loan)
             raise
-        self._taken[key] = param, held.pop(), array
-        return array
+        self._taken[key] = param, held.pop(), loan
+        return loan.array
 
     def end(self) -> None:
         """Give the parameters their new values."""
-        for param, _, array in self._taken.values():
-            param.assign(array)
+        for param, _, loan in self._taken.values():
+            param.end_loan(loan)
         self._is_done.set()
 
     def take_back(self) -> None:
         """Give the parameters the values that they had."""
-        for key, (param, value, _) in self._taken.items():
-            param.assign(value)
-            self._taken[key] = param, value, value
+        for param, value, loan in self._taken.values():
+            loan.array = value
+            param.end_loan(loan)
         self._is_done.set()
 
 

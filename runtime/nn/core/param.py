@@ -24,6 +24,23 @@ from burnish.tensor import Tensor, is_literal, literal
 _making = threading.RLock()
 
 
+class Loan:
+    """What a parameter has in place of an initializer while its values are changed.
+
+    Who asks for them waits. array: the values, once it is done.
+    """
+
+    __slots__ = ("_is_done", "array")
+
+    def __init__(self, is_done: threading.Event, array: Array):
+        self._is_done, self.array = is_done, array
+
+    def value(self) -> Array:
+        """The values; waits for them."""
+        self._is_done.wait()
+        return self.array
+
+
 class Stored(Tensor):
     """A module's tensor. Until it is used or loaded it is a shape and an initializer.
 
@@ -41,7 +58,7 @@ class Stored(Tensor):
     is_loaded: bool = False  #: whether files bring its values beside the `state_dict`
 
     _dtype: np.dtype[Any]
-    _initial: Callable[..., Array] | None
+    _initial: Callable[..., Array] | Loan | None
     _shape: tuple[int, ...]
     _value: Any  #: an Array, a Packed, or None where it is lazy
     trainable: bool
@@ -131,9 +148,13 @@ class Stored(Tensor):
         """As `assign`, which checks them."""
         self.assign(values)
 
-    def lend(self, values: Callable[..., Array]) -> None:
+    def lend(self, values: Callable[..., Array] | Loan) -> None:
         """Its values are what `values(shape, dtype, device)` gives when it is asked."""
         self._initial, self._value = values, None
+
+    def end_loan(self, loan: Loan) -> None:
+        """Its values are those of a loan from now on: of its own shape and dtype."""
+        self._value, self._initial = loan.array, None
 
     def is_lent(self, values: Callable[..., Array]) -> bool:
         """Whether it was lent these values, and none has been read yet."""
@@ -144,17 +165,25 @@ class Stored(Tensor):
         """The value in memory: an array, or its packed low-bit form."""
         if recording.tape is not None:
             recording.tape.read(self)
-        if self._value is None:
-            with _making:
-                if self._value is None and self._initial is not None:
-                    with rng.initial():
-                        value = self._initial(self._shape, self._dtype, self.device)
-                    if np.shape(value) != self._shape:
-                        raise InputError(
-                            f"{type(self).__name__}: expected an initializer that "
-                            f"gives the shape {self._shape}, got {np.shape(value)}"
-                        )
-                    self._hold(self.device.put(value, self._dtype))
+        value = self._value
+        while value is None:
+            loan = self._initial
+            value = loan.value() if isinstance(loan, Loan) else self._made()
+        return value
+
+    def _made(self) -> Array | Packed | None:
+        """The values of its initializer, which is called once."""
+        with _making:
+            initial = self._initial
+            if self._value is None and initial and not isinstance(initial, Loan):
+                with rng.initial():
+                    value = initial(self._shape, self._dtype, self.device)
+                if np.shape(value) != self._shape:
+                    raise InputError(
+                        f"{type(self).__name__}: expected an initializer that "
+                        f"gives the shape {self._shape}, got {np.shape(value)}"
+                    )
+                self._hold(self.device.put(value, self._dtype))
         return self._value
 
     def settled(self) -> np.ndarray:

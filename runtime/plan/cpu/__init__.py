@@ -2,6 +2,7 @@
 
 from burnish.plan.cpu import (
     along,
+    assign,
     attention,
     batched,
     elementwise,
@@ -33,6 +34,7 @@ __all__ = [
     "Memory",
     "along",
     "along_gradients",
+    "assign",
     "attention",
     "batched",
     "conv",

@@ -120,6 +120,8 @@ class Builder:
     readers: the nodes that read a value, by its place; results: places of the plan's.
     read: all of both. off: kernels to leave out, by name. done: the nodes so far, by
     their `id`. closed: the records that stay before all others. updates: of parameters.
+    assigned: buffers, and the values that they get behind a run. late: nodes that are
+    made then.
     """
 
     def __init__(
@@ -148,6 +150,8 @@ class Builder:
         self.faults: list[Buffer] = []  # one, where a record notes any
         self.in_place: set[int] = set()  # arguments that records write to
         self.updates: list[Any] = []
+        self.assigned: list[tuple[Value, Value]] = []
+        self.late: list[Node] = []
         self.done: set[int] = set()
         self.closed = 0
         self.label, self.off, self.may_fault = "", off, may_fault
@@ -183,6 +187,15 @@ class Builder:
         """A value that no line gives, between two records of one node."""
         self.unnamed -= 1
         return Value(self.unnamed, shape, np.dtype(np.float32))
+
+    def as_value(self, item: Any) -> Any:
+        """An array that nothing changes as a value, as gradients of means are one."""
+        if not isinstance(item, Constant) or item.sources or item.dtype != np.float32:
+            return item
+        value = self.unnamed_value(item.shape)
+        dense = item.then(np.ascontiguousarray)
+        self.alias(value, PLAIN, self.constant(dense))
+        return value
 
     def has(self, value: Any, layout: Layout) -> bool:
         return isinstance(value, Value) and layout in self.forms.get(value.place, ())

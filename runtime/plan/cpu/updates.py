@@ -14,7 +14,7 @@ from burnish.optim.elementwise import Elementwise
 from burnish.plan.cpu.builder import Builder, Spot, Step
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Node, Value
+from burnish.plan.graph import Constant, Node, Value
 
 
 class Update(NamedTuple):
@@ -44,16 +44,17 @@ def update(b: Builder, node: Node) -> None:
     need(found.keys() == params.keys(), "a gradient is of no parameter")
     for path, param in params.items():
         grad = found[path]
-        need(isinstance(grad, Value), "a gradient is constant")
-        need(b.knows(grad.place), f"a gradient is {grad.dtype}")
-        need(grad.shape == param.shape and grad.size, "a gradient is of another shape")
+        need(isinstance(grad, Value | Constant), "a gradient is no array")
+        is_known = isinstance(grad, Constant) or b.knows(grad.place)
+        need(is_known, f"a gradient is {grad.dtype}")
+        need(grad.shape == param.shape and param.size, "a gradient is of another shape")
         for each in (grad, param):
             need(each.dtype == np.float32, "it is not in single precision")
         need(not _is_seen_later(b, node, param), "a view of a parameter is read later")
     kernel, numbers = _form(rule)
     items: list[tuple[int, Update]] = []
     for path, param in params.items():
-        grad, weight = b.spot(found[path]), b.spot(param)
+        grad, weight = b.spot(_dense(found[path])), b.spot(param)
         slots = {slot: b.held(4 * param.size) for slot in rule.slots()}
         fields = {**numbers, **slots, "weight": weight, "out": weight, "grad": grad}
         step = Step(
@@ -68,6 +69,10 @@ def update(b: Builder, node: Node) -> None:
     b.updates += [made for _, made in items]
     for param in params.values():
         b.forms[param.place] = {PLAIN: b.forms[param.place][PLAIN]}
+
+
+def _dense(grad: Value | Constant) -> Value | Constant:
+    return grad.then(np.ascontiguousarray) if isinstance(grad, Constant) else grad
 
 
 def _form(rule: Elementwise) -> tuple[str, dict[str, Any]]:

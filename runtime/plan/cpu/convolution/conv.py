@@ -110,6 +110,7 @@ def conv_transpose(b: Builder, node: Node) -> None:
     """As a convolution whose taps differ from one place of the result to the next."""
     x, weight, *rest = node.args
     bias, *residual = rest or [None]
+    x = b.as_value(x)
     need(isinstance(x, Value), "its input is a parameter")
     check(node, x, weight, bias)
     groups = node.options["groups"]

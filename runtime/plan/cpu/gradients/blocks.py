@@ -33,7 +33,7 @@ _FEW_ROWS = 512  # of odd widths: with more, copies to blocks cost what a kernel
 
 @lower("conv_weight_gradient")
 def to_weight(b: Builder, node: Node) -> None:
-    x, g = node.args[:2]
+    x, g = map(b.as_value, node.args[:2])
     need(isinstance(x, Value) and isinstance(g, Value), "it is of parameters alone")
     check(node, x, g)
     options, groups = node.options, node.options["groups"]
