@@ -19,6 +19,7 @@ from burnish.ops._shapes import cast
 from burnish.ops._tables import beside
 from burnish.ops.index import take_slices
 from burnish.ops.shape import reshape
+from burnish.ops.small import saturated
 
 _GREATEST = {
     "float8_e4m3fn": 448.0,
@@ -60,6 +61,8 @@ def quantize_linear(
 ) -> Array:
     """round(x / scale) + zero_point, halves to even, held in the range of the dtype.
 
+    NaN becomes the least integer of the dtype, as in onnxruntime (x is infinite and so
+    is its scale, or x is NaN); the specification leaves that open.
     dtype: zero_point's unless given, uint8 without both. saturate=False lets small
     floats become infinite or NaN beyond their range.
     """
@@ -76,7 +79,9 @@ def quantize_linear(
     if zero_point is not None:
         shift = _spread(zero_point, x, axis, block_size)
         y = y + (shift.astype(y.dtype) if hasattr(shift, "dtype") else shift)
-    return (xp.clip(y, low, high) if saturate or whole else y).astype(dtype)
+    if whole:
+        return saturated(y, low, high).astype(dtype)
+    return (xp.clip(y, low, high) if saturate else y).astype(dtype)
 
 
 @composed

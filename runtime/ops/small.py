@@ -60,12 +60,24 @@ def small(value: str) -> Small:
         ) from None
 
 
-def rounded(y, kind: Small):
-    """y in kind's range, as the nearest number that kind has; halves go to even."""
+def saturated(y, low: float, high: float):
+    """y between low and high; NaN becomes low, as in onnxruntime and PyTorch."""
     xp = namespace(y)
-    y = xp.clip(y, kind.low, kind.high)
+    y = xp.clip(y, low, high)
+    if xp is np and not (y.size and np.isnan(y.min())):
+        return y  # fmax takes several times as long as clip and min
+    return xp.fmax(y, y.dtype.type(low))
+
+
+def rounded(y, kind: Small):
+    """y in kind's range, as the nearest number that kind has; halves go to even.
+
+    NaN is kind.low where kind has whole numbers.
+    """
+    xp = namespace(y)
     if kind.whole:
-        return xp.rint(y)
+        return xp.rint(saturated(y, kind.low, kind.high))
+    y = xp.clip(y, kind.low, kind.high)
     unit = xp.ldexp(y.dtype.type(1), _exponents(y, kind) - kind.mantissa)
     return xp.rint(y / unit) * unit
 

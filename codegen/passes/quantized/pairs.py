@@ -28,6 +28,7 @@ from burnish.codegen.passes.quantized._values import (
 from burnish.codegen.passes.quantized.places import place, sort_by_need
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.dequantized import Dequantized
+from burnish.ops.small import saturated
 
 _SUMS = frozenset(
     ("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Sub")
@@ -48,7 +49,7 @@ def fake_quantize_pairs(
         if scale is None or not behind:
             continue
         value = node.inputs[0]
-        if scale[0].size == 1 and (scale[1] == -128).all():
+        if scale[0].size == 1 and (scale[1] == -128).all() and np.isfinite(scale[0][0]):
             value = _cut_off(node, value)
         if not dequantize and not _is_rounded(value, scale):
             value = _rounded(model, node, value, scale)
@@ -200,7 +201,7 @@ def _rounded_weight(
 ) -> ir.TensorProtocol:
     """A constant that is rounded whenever the model runs, as it is then."""
     whole = np.rint(tensor.numpy() / scale[0][0]) + scale[1].astype(np.float32)[0]
-    codes = ir.tensor(np.clip(whole, -128, 127).astype(np.int8))
+    codes = ir.tensor(saturated(whole, -128, 127).astype(np.int8))
     parts = [ir.tensor(part.reshape(())) for part in scale]
     made = Dequantized(name, codes, parts[0], parts[1], 1, 0)
     return made if tensor.size > 1 else ir.tensor(np.asarray(made.numpy()))

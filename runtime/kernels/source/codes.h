@@ -26,7 +26,10 @@ INLINE vec big_steps(vec x, const scheme *s) {
     if (any_beyond(off * off, s->within)) v = bounded(x / s->scale, s);
     return v + (float)BIG;
 }
-INLINE vec steps_of(vec x, const scheme *s) { return big_steps(x, s) - (float)BIG; }
+// The nearest number of steps; the least for a NaN, which at_least lets its bound be.
+INLINE vec steps_of(vec x, const scheme *s) {
+    return at_least(big_steps(x, s) - (float)BIG, s->low);
+}
 
 INLINE scheme scheme_of(const call *c, int64_t scale, int64_t zero, int64_t i,
                         int64_t low, int64_t high) {

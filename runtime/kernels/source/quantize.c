@@ -67,8 +67,8 @@ static void line_of_planes(const quantize_record *r, const call *c, int64_t imag
                 vec steps = {0};
                 if (group + k < r->width) {
                     const float *plane = x + (group + k) * r->x_plane + i;
-                    steps = steps_of(
-                        some < WIDTH ? load_some(plane, some) : load(plane), &s);
+                    vec v = some < WIDTH ? load_some(plane, some) : load(plane);
+                    steps = big_steps(v, &s) - (float)BIG;
                 }
                 *wrong += steps * 0;
                 four |= (__builtin_convertvector(steps + s.zero, ivec) + SHIFT)

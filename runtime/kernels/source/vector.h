@@ -64,7 +64,7 @@ INLINE vec load_some(const float *p, int64_t n) {
 }
 INLINE void store_some(float *p, vec v, int64_t n) { memcpy(p, &v, 4 * (size_t)n); }
 
-// at_least, at_most: a NaN in v stays; the bound is not NaN.
+// at_least, at_most: a NaN in v stays; where the bound is NaN, they give v.
 #if defined(__AVX512F__)
 INLINE vec at_least(vec bound, vec v) {
     return (vec)_mm512_max_ps((__m512)bound, (__m512)v);

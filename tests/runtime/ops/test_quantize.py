@@ -3,7 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx.numpy_helper import to_float8e8m0
+from onnx import TensorProto, helper
+from onnx.numpy_helper import from_array, to_float8e8m0
 
 from burnish import ops
 from burnish.errors import InputError
@@ -59,6 +60,38 @@ def test_values_outside_are_saturated():
     assert ops.quantize_linear(x, np.float32(1), dtype="int4").tolist() == [-8, 7]
     wide = ops.quantize_linear(x, np.float32(1), np.uint8(3))
     assert wide.tolist() == [0, 255]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+@pytest.mark.parametrize("scale", [0.5, np.inf])
+@pytest.mark.parametrize("n", [5, 70])
+def test_nan_becomes_the_least_code_as_in_onnxruntime(dtype, scale, n):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    x = np.resize(np.float32([np.nan, -np.inf, np.inf, 3, -3]), n)
+    scale, zero = np.float32(scale), dtype(3)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"])],
+        "quantize",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [n])],
+        [helper.make_tensor_value_info("y", kind, [n])],
+        [from_array(scale, "scale"), from_array(zero, "zero")],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    with np.errstate(invalid="ignore"):  # infinity by infinity
+        y = ops.quantize_linear(x, scale, zero)
+        both = ops.fake_quantize(
+            x, scale.reshape(1), np.int8([3]), value="q8f", blocks=(n,)
+        )
+        want = session.run(None, {"x": x})[0]
+        assert y.dtype == dtype
+        np.testing.assert_array_equal(y, want)
+        if dtype is np.int8:
+            want = (want.astype(np.int32) - 3) * scale
+            np.testing.assert_array_equal(both, want)
 
 
 def test_one_scale_for_each_channel():

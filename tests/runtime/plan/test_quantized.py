@@ -444,3 +444,15 @@ def test_results_that_are_no_numbers_are_none_of_codes():
     model, x = nn.Sequential(first, second), tensor(4, 16)
     with np.errstate(invalid="ignore"):  # the plan runs eagerly then
         np.testing.assert_array_equal(burnish.compile(model)(x).data, model(x).data)
+
+
+@pytest.mark.parametrize("scale", [0.5, np.inf])
+def test_nan_becomes_the_least_code_in_plans_too(scale):
+    layer = nn.FakeQuantize()
+    layer.scale = Tensor(np.float32([scale]))
+    layer.zero_point = Tensor(np.int8([3]))
+    x = Tensor(np.resize(np.float32([np.nan, -np.inf, np.inf, 3, -3]), (3, 37)))
+    with np.errstate(invalid="ignore"):
+        want = layer(x).data
+        np.testing.assert_array_equal(burnish.compile(layer)(x).data, want)
+    assert (want[np.isnan(x.data)] == np.float32(-131) * np.float32(scale)).all()
