@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from burnish.codegen.arrange.analysis.structural_hash import (
     Numbers,
@@ -92,6 +92,7 @@ def _spelled(expression: Expression, made: Mapping[Value, Expression]) -> Expres
 
 def _threaded(block: Block) -> Block:
     statements: list[Statement] = []
+    flow = cache(partial(Flow, block))  # once, and only where two Ifs meet
     for statement in block.statements:
         before = statements[-1] if statements else None
         made = None
@@ -99,7 +100,7 @@ def _threaded(block: Block) -> Block:
             sides = map(_threaded, statement.blocks())
             statement = replace(statement, then=next(sides), otherwise=next(sides))
             if isinstance(before, If):
-                made = _one(before, statement, Flow(block))
+                made = _one(before, statement, flow())
         elif isinstance(statement, Loop):
             statement = replace(statement, body=_threaded(statement.body))
         if made is None:
