@@ -141,7 +141,7 @@ class Updating:
         if key in self._taken:  # of an update before, in the same records
             return self._taken[key][2].array
         held = [param.data]
-        loan = Loan(self._is_done, None)
+        loan = Loan(self._is_done)
         param.lend(loan)  # whoever read it before is seen now, and no one later
         try:
             loan.array = _own(held)

@@ -11,6 +11,7 @@ from burnish.codegen.arrange.hyperparams.terms import Term, kind
 
 _CLASSES = re.compile("logit|class|prob|score")
 _WORDS = re.compile("word|tok|wte|^embed")
+_NO_WORDS = re.compile("pos|type|segment|bias|(^|_)rel(ative)?_")
 _PLACES = re.compile("pos|wpe")
 _HEAD = re.compile("(.*_)?(head|fc|classifier|logits)$")
 _GENERIC = re.compile(r"(out|output|result|y|linear|addmm|matmul|gemm|add)?s?[\d_.]*$")
@@ -132,7 +133,6 @@ def _is_place(use: Use) -> bool:
 
 
 def _is_vocabulary(slot: Slot) -> bool:
-    words = ("pos", "type", "segment", "bias")
-    return slot.parameter == "num_embeddings" and not any(
-        word in slot.attribute.lower() for word in words
-    )
+    """Whether rows are of words; those for distances are `rel_`, or `relative_`."""
+    name = slot.attribute.lower()
+    return slot.parameter == "num_embeddings" and not _NO_WORDS.search(name)

@@ -73,11 +73,10 @@ class SizeUses:
         return words
 
     def call(self, root: Node, name: str) -> None:
-        """Give a size a name."""
-        self.terms[self.ties.find(root)] = Term((name,))
-        number = self.ties.of(root)
-        assert number is not None
-        self.values[name] = number
+        """Give a size a name, unless the name has another number."""
+        number = self.number(root)
+        if self.values.setdefault(name, number) == number:
+            self.terms[self.ties.find(root)] = Term((name,))
 
     def roots(self) -> Iterator[tuple[Node, list[Use], int]]:
         """Roots without a name, with their uses and numbers."""

@@ -32,8 +32,9 @@ class Loan:
 
     __slots__ = ("_is_done", "array")
 
-    def __init__(self, is_done: threading.Event, array: Array):
-        self._is_done, self.array = is_done, array
+    def __init__(self, is_done: threading.Event):
+        self._is_done = is_done
+        self.array: Any = None
 
     def value(self) -> Array:
         """The values; waits for them."""
