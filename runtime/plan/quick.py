@@ -1,6 +1,6 @@
 """The runs of a plan that is records alone: as little as can be around them.
 
-A small network takes some microseconds, of which each of Python's steps is a part.
+A small network takes some microseconds: each step of Python counts beside its kernels.
 """
 
 from __future__ import annotations

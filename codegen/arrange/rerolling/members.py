@@ -1,7 +1,7 @@
 """Find the loop over members: equal statements on one member after another.
 
 A list's first item may be called apart, where a sum over all items begins with what it
-gives, and so may the last, of which nobody reads what the others hand on.
+gives, and so may the last, whose value for the next call nobody reads.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ pytestmark = [
 
 def planned(function, *arrays):
     """The gradients are exact, and no call of the step runs eagerly."""
-    told = exact(function, *arrays)
-    assert "nothing eagerly" in told, told
+    report = exact(function, *arrays)
+    assert "nothing eagerly" in report, report
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])

@@ -15,7 +15,7 @@ pytestmark = [
 
 def beside(make, steps=3):
     """The buffers and losses behind every step, planned and plain; and what it says."""
-    found, told = [], ""
+    found, report = [], ""
     for planned in (True, False):
         burnish.seed(2)
         model, step = make()
@@ -26,12 +26,12 @@ def beside(make, steps=3):
             made.append(np.array(fast(x).item()))
             made += [np.array(each.data) for _, each in model.named_buffers()]
         if planned:
-            told = fast.explain()
+            report = fast.explain()
         found.append(made)
     for one, other in zip(*found, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-    return told
+    return report
 
 
 def network(**options):

@@ -62,9 +62,9 @@ class Trained:
         for i in range(first, first + steps):
             made.append(self.step(*batch(i), 0.05 / (1 + i)))
         if self.planned and steps:
-            told = self.step.explain()
-            assert "one plan" in told
-            assert "stepped" not in told, told
+            report = self.step.explain()
+            assert "one plan" in report
+            assert "stepped" not in report, report
         return made
 
     @property
