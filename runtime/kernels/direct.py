@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,26 +67,46 @@ def program(
 
     read: float32 arrays, each with its strides along the axes, in elements.
     """
-    outer = [1] * (OUTER + 2 - len(sizes)) + [*sizes]
-    operands = []
-    for i, (_, ways) in enumerate(read):
-        ways = [0] * (len(outer) - len(ways)) + [*ways]
-        way = READS[mode(ways[OUTER:], *outer[OUTER:])]
-        operands += [reference(i + 3), way, 0, *ways]
-    code = coded(steps, len(read))
     library = usable()
     assert library is not None
     parts = shares(4 * out.size * len(steps))
+    ways = tuple([way for _, way in read])
+    form = _program(tuple(steps), tuple(sizes), ways, parts)
+    find = _finder()
+    table = form.table(find(out), *form.tables, *[find(array) for array, _ in read])
+    library.run(form.record, 1, table, num_threads() if parts > 1 else 1)
+
+
+class _Program(NamedTuple):
+    """A program's record; its code and operands, at the addresses `tables`."""
+
+    record: bytes
+    tables: tuple[int, int]
+    table: Callable[..., bytes]
+    held: tuple[Any, Any]
+
+
+@functools.lru_cache(1 << 10)
+def _program(
+    steps: tuple[Step, ...], sizes: tuple[int, ...], read: tuple[Any, ...], parts: int
+) -> _Program:
+    """What calls of a program for arrays of these sizes and strides share."""
+    outer = [1] * (OUTER + 2 - len(sizes)) + [*sizes]
+    operands = []
+    for i, ways in enumerate(read):
+        ways = [0] * (len(outer) - len(ways)) + [*ways]
+        way = READS[mode(ways[OUTER:], *outer[OUTER:])]
+        operands += [reference(i + 3), way, 0, *ways]
     record = packed(
         "program", parts, out=reference(0), code=reference(1), table=reference(2),
         steps=len(steps), operands=len(read), result=len(read) + len(steps) - 1,
         to_bool=0, **{f"size{i}": outer[i] for i in range(OUTER)}, rows=outer[OUTER],
         width=outer[OUTER + 1],
     )  # fmt: skip
-    reads = np.array(operands, np.int64)
-    given = (out, np.frombuffer(code, np.uint8), reads, *(array for array, _ in read))
-    table = _table([*map(_finder(), given)])
-    library.run(record, 1, table, num_threads() if parts > 1 else 1)
+    code = np.frombuffer(coded(steps, len(read)), np.uint8)
+    held = code, np.array(operands, np.int64)
+    table = struct.Struct(f"={3 + len(read)}Q").pack
+    return _Program(record, (address(code), address(held[1])), table, held)
 
 
 def run(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:

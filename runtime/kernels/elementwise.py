@@ -38,6 +38,8 @@ def activation(name: str, o: Mapping[str, Any]) -> tuple[str, float, float] | No
             return "leaky", o["negative_slope"], 0.0
         case "elu":
             return "elu", o["alpha"], 0.0
+        case "celu" if o["alpha"] == 1:
+            return "elu", 1.0, 0.0
     return None
 
 
@@ -54,6 +56,8 @@ def slope(name: str, o: Mapping[str, Any]) -> tuple[str, str, float] | None:
             return "hard_swish_slope", "x", 0.0
         case "softplus":
             return "sigmoid", "x", 0.0
+        case "elu" | "celu" if name == "elu" or o["alpha"] == 1:
+            return "elu_slope", "x", o["alpha"]
         case "sigmoid" | "tanh":
             return f"{name}_slope", "y", 0.0
     return None
@@ -80,3 +84,25 @@ def mode(steps: Sequence[int], rows: int, width: int) -> str:
     if (column == 1 or width == 1) and (rows == 1 or row == width * column):
         return "dense" if column == 1 else "strided"
     return "strided"
+
+
+def merged(
+    sizes: list[int], ways: list[list[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """The same elements along fewer axes."""
+    kept, paths = [sizes[0]], [[way[0]] for way in ways]
+    for axis in range(1, len(sizes)):
+        n = sizes[axis]
+        fits = [
+            path[-1] == n * way[axis] for path, way in zip(paths, ways, strict=True)
+        ]
+        if kept[-1] == 1 or n == 1 or all(fits):
+            if n != 1:
+                kept[-1] *= n
+                for path, way in zip(paths, ways, strict=True):
+                    path[-1] = way[axis]
+        else:
+            kept.append(n)
+            for path, way in zip(paths, ways, strict=True):
+                path.append(way[axis])
+    return kept, paths

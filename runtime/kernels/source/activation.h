@@ -12,7 +12,7 @@ INLINE vec activated(vec x, int64_t act, float low, float high) {
     case ACT_SIGMOID: return sigmoid(x);
     case ACT_TANH: return hyperbolic_tangent(x);
     case ACT_SWISH: return x * sigmoid(x * low);
-    case ACT_HARD_SWISH: return x * clipped(x + 3.f, 0, 6) * (1.f / 6.f);
+    case ACT_HARD_SWISH: return x * (clipped(x + 3.f, 0, 6) * (1.f / 6.f));
     case ACT_RAMP: return clipped(x * low + high, 0, 1);
     case ACT_LEAKY: return choose((ivec)(x < 0.f), x * low, x);
     case ACT_ELU: return exponential_unit(x, low);

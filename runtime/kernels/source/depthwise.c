@@ -34,6 +34,14 @@ static int64_t row_place(const grid *g, int64_t row) {
             + row % g->places[1] * g->step[1]) * g->row;
 }
 
+// n numbers that are `step` apart, side by side.
+static void every(const float *from, int64_t step, int64_t n, float *to) {
+    if (step == 2)  // a constant, so that compilers turn it in registers
+        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = from[i * step];
+}
+
 // The part of the plane within the copy; zeros are there already.
 static void copy_plane(const grid *g, const float *x, float *to) {
     const int64_t step = g->step[2], end = g->low[2] + g->row;
@@ -50,8 +58,13 @@ static void copy_plane(const grid *g, const float *x, float *to) {
                     memcpy(row + first - g->low[2], from + first, 4 * (behind - first));
                 continue;
             }
-            for (int64_t c = first; c < behind; c++)
-                row[(c - g->low[2]) % step * g->wide[2] + (c - g->low[2]) / step] = from[c];
+            for (int64_t phase = 0; phase < step; phase++) {
+                const int64_t by = ((first - g->low[2] - phase) % step + step) % step;
+                const int64_t c = first + (by ? step - by : 0);
+                if (c < behind)
+                    every(from + c, step, (behind - c + step - 1) / step,
+                          row + phase * g->wide[2] + (c - g->low[2]) / step);
+            }
         }
 }
 

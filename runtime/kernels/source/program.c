@@ -39,6 +39,8 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
             for (int64_t j = 0; j < length; j++) tile[i + j] = bits[place + j * o->column];
         else if (o->column == 1)
             memcpy(tile + i, x + place, 4 * (size_t)length);
+        else if (o->column == 0)
+            for (int64_t j = 0; j < length; j++) tile[i + j] = x[place];
         else
             for (int64_t j = 0; j < length; j++) tile[i + j] = x[place + j * o->column];
         i += length;
@@ -104,6 +106,12 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_SIGMOID_SLOPE: EACH(x * (1.f - x))
     case DO_TANH_SLOPE: EACH(1.f - x * x)
     case DO_LEAKY_SLOPE: EACH(choose((ivec)(x > 0.f), all(1), all(low)))
+    case DO_ELU_SLOPE: EACH(elu_slope(x, low))
+    case DO_RELU: EACH(activated(x, ACT_RELU, low, high))
+    case DO_CLIP: EACH(activated(x, ACT_CLIP, low, high))
+    case DO_RAMP: EACH(activated(x, ACT_RAMP, low, high))
+    case DO_LEAKY: EACH(activated(x, ACT_LEAKY, low, high))
+    case DO_HARD_SWISH: EACH(activated(x, ACT_HARD_SWISH, low, high))
     default:
         n = (n + LANES - 1) / LANES * LANES;
         memcpy(out, a, 4 * (size_t)n);
@@ -122,13 +130,17 @@ static void one_tile(const program_record *r, const call *c, const operand *oper
         if (n < TILE) memset(tiles[i] + n, 0, 4 * (size_t)(TILE - n));
         registers[i] = loaded(operands + i, bases[i], start, n, r->width, tiles[i]);
     }
+    // The last step of a whole tile writes where the result goes.
+    float *to = (float *)bases[r->operands] + start;
+    const int is_direct = !r->to_bool && n % LANES == 0;
     for (const instruction *s = code; s < code + r->steps; s++) {
-        step(s, registers[s->a], registers[s->b], registers[s->c], tiles[s->out], n);
-        registers[s->out] = tiles[s->out];
+        float *out = is_direct && s->out == r->result ? to : tiles[s->out];
+        step(s, registers[s->a], registers[s->b], registers[s->c], out, n);
+        registers[s->out] = out;
     }
     const float *result = registers[r->result];
     if (!r->to_bool) {
-        memcpy((float *)bases[r->operands] + start, result, 4 * (size_t)n);
+        if (result != to) memcpy(to, result, 4 * (size_t)n);
         return;
     }
     uint8_t *bits = (uint8_t *)bases[r->operands] + start;

@@ -30,9 +30,13 @@ static inline float row_greatest(const float *x, int64_t n) {
         for (int64_t i = 1; i < n; i++) most = most != most || most > x[i] ? most : x[i];
         return most;
     }
-    vec m = all(-INFINITY);
-    OVER(n, m = greater(m, load(x + i)), m = greater(m, load(x + n - WIDTH)))
-    return greatest_of(m);
+    vec m[4] = {all(-INFINITY), all(-INFINITY), all(-INFINITY), all(-INFINITY)};
+    int64_t i = 0;
+    for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)
+        UNROLLED for (int u = 0; u < 4; u++) m[u] = greater(m[u], load(x + i + u * WIDTH));
+    for (; i + WIDTH <= n; i += WIDTH) m[0] = greater(m[0], load(x + i));
+    if (i < n) m[1] = greater(m[1], load(x + n - WIDTH));
+    return greatest_of(greater(greater(m[0], m[1]), greater(m[2], m[3])));
 }
 
 static inline float row_squares(const float *x, int64_t n, float mean) {

@@ -25,3 +25,7 @@ INLINE vec hard_swish_slope(vec x) {
     vec beyond = choose((ivec)(x != x), x, choose((ivec)(x > 0.f), all(1), all(0)));
     return choose((ivec)((x > -3.f) & (x < 3.f)), inside, beyond);
 }
+
+INLINE vec elu_slope(vec x, float alpha) {
+    return choose((ivec)(x > 0.f), all(1), alpha * exponential(x));
+}

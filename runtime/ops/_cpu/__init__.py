@@ -10,4 +10,5 @@ from burnish.ops._cpu import convolution as convolution
 from burnish.ops._cpu import norm as norm
 from burnish.ops._cpu import recurrent as recurrent
 from burnish.ops._cpu import rows as rows
+from burnish.ops._cpu import sums as sums
 from burnish.ops._cpu import trees as trees

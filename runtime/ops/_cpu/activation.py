@@ -6,7 +6,7 @@ import numpy as np
 
 from burnish.ops import activation as plain
 from burnish.ops import elementary
-from burnish.ops._cpu.call import dense, element_wise, launch, suits
+from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
 from burnish.ops._kernels.slopes import gated
 
 
@@ -38,6 +38,7 @@ def _register(function):
 
 for _function in (
     elementary.tanh,
+    plain.celu,
     plain.elu,
     plain.gelu,
     plain.hard_sigmoid,
@@ -60,3 +61,35 @@ def _(g, x, *, above, below=None, slope=1.0):
         has_below=below is not None, above=above, below=below or 0.0, slope=slope,
     )  # fmt: skip
     return y
+
+
+@elementary.erf.on("numpy")
+def _(x):
+    return element_wise(_ERF, x) if suits(x) else elementary.erf.value(x)
+
+
+@plain.prelu_of.on("numpy")
+def _(x, slope):
+    if suits(x, slope) and spreads(x, slope):
+        return element_wise(_LEAKING, x, slope)
+    return plain.prelu_of.value(x, slope)
+
+
+@plain.prelu_of.vjp("x", on="numpy")
+def _(g, y, x, slope):
+    if g.shape == x.shape and suits(g, x, slope) and spreads(x, slope):
+        return element_wise(_LEAKED, g, x, slope)
+    return NotImplemented
+
+
+_ERF = [("erf", 0, 0, 0, 0.0, 0.0)]
+_LEAKING = [  # of x and a slope: where x > 0
+    ("mul", 0, 1, 0, 0.0, 0.0),
+    ("leaky_slope", 0, 0, 0, 0.0, 0.0),
+    ("where", 3, 0, 2, 0.0, 0.0),
+]
+_LEAKED = [  # of g, x and a slope
+    ("mul", 0, 2, 0, 0.0, 0.0),
+    ("leaky_slope", 1, 0, 0, 0.0, 0.0),
+    ("where", 4, 0, 3, 0.0, 0.0),
+]

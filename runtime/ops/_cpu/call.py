@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,50 @@ def dense(a: Array | None) -> Any:
 
 
 def element_wise(steps: list[tuple[Any, ...]], *operands: Array) -> Array:
-    """The result of a program whose operands have one shape."""
+    """The result of a program whose operands broadcast to the first one's shape."""
     from burnish.kernels import direct
 
-    out = np.empty(operands[0].shape, np.float32)
-    read = [(dense(a), (1,)) for a in operands]
-    direct.program(steps, (out.size,), out, *read)
+    x = operands[0]
+    out = np.empty(x.shape, np.float32)
+    if all(a.shape == x.shape for a in operands):
+        direct.program(steps, (x.size,), out, *[(dense(a), (1,)) for a in operands])
+        return out
+    sizes, ways = _broadcast(x.shape, tuple([a.shape for a in operands]))
+    read = [(dense(a), way) for a, way in zip(operands, ways, strict=True)]
+    direct.program(steps, sizes, out, *read)
     return out
+
+
+@functools.lru_cache(1 << 10)
+def _broadcast(
+    shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Sizes of a result's axes, few, and the strides of dense operands along them."""
+    from burnish.kernels.elementwise import merged
+
+    ways = []
+    for each in operands:
+        step, way = 1, [0] * len(shape)
+        for axis in range(-1, -len(each) - 1, -1):
+            if each[axis] != 1:
+                way[axis] = step
+            step *= each[axis]
+        ways.append(way)
+    sizes, paths = merged([*shape] or [1], [way or [0] for way in ways])
+    return tuple(sizes), [tuple(path) for path in paths]
+
+
+def spreads(x: Array, *others: Array) -> bool:
+    """Whether others broadcast to x, along as many axes as programs have."""
+    try:
+        whole = np.broadcast_shapes(x.shape, *[a.shape for a in others]) == x.shape
+    except ValueError:
+        return False
+    return whole and x.ndim <= _AXES
+
+
+_AXES = 6
+"""The most axes of an element-wise program."""
 
 
 def launch_shared(

@@ -116,6 +116,24 @@ def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
     return y
 
 
+@norm.group_norm_of.vjp("x", "scale", "bias", on="numpy")
+def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
+    known = g.shape == x.shape and suits(x, g, scale, bias)
+    if not (known and _are_channels(x, scale, bias) and x.shape[1] % num_groups == 0):
+        return NotImplemented
+    dx = np.empty(x.shape, x.dtype)
+    dscale, dbias = (
+        None if a is None else np.empty(x.shape[:2], x.dtype) for a in (scale, bias)
+    )
+    launch(
+        "group_norm_gradient", 12 * x.size, g=dense(g), x=dense(x),
+        weight=dense(scale), out=dx, dweight=dscale, dbias=dbias, count=len(x),
+        groups=num_groups, channels=x.shape[1] // num_groups, inner=prod(x.shape[2:]),
+        eps=eps,
+    )  # fmt: skip
+    return dx, *(a if a is None else a.sum(axis=0) for a in (dscale, dbias))
+
+
 def _are_channels(x, *given):
     """Whether all are one number for each channel of x (N, C, *S)."""
     return all(a is None or a.shape == x.shape[1:2] for a in given)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.kernels.elementwise import OUTER, coded, mode
+from burnish.kernels.elementwise import OUTER, coded, merged, mode
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
@@ -32,7 +32,7 @@ def program(b: Builder, node: Node) -> None:
         spots.append(spot)
         ways.append(steps)
     sizes = _sizes(y.shape, axis)
-    sizes, ways = _merged(sizes, ways)
+    sizes, ways = merged(sizes, ways)
     need(len(sizes) <= OUTER + 2, f"it goes along {len(sizes)} axes")
     outer = [1] * (OUTER + 2 - len(sizes)) + sizes
     rows, width = outer[OUTER:]
@@ -129,25 +129,3 @@ def _in_blocks(a: Any, axis: int) -> Any:
     last = np.pad(last, [*none, (0, -count % LANES)])
     split = last.reshape(*last.shape[:-1], -1, LANES)
     return np.ascontiguousarray(np.moveaxis(split, -2, 0))
-
-
-def _merged(
-    sizes: list[int], ways: list[list[int]]
-) -> tuple[list[int], list[list[int]]]:
-    """The same elements along fewer axes."""
-    kept, paths = [sizes[0]], [[way[0]] for way in ways]
-    for axis in range(1, len(sizes)):
-        n = sizes[axis]
-        fits = [
-            path[-1] == n * way[axis] for path, way in zip(paths, ways, strict=True)
-        ]
-        if kept[-1] == 1 or n == 1 or all(fits):
-            if n != 1:
-                kept[-1] *= n
-                for path, way in zip(paths, ways, strict=True):
-                    path[-1] = way[axis]
-        else:
-            kept.append(n)
-            for path, way in zip(paths, ways, strict=True):
-                path.append(way[axis])
-    return kept, paths

@@ -47,7 +47,7 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
     )
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     ops = Path(__file__).parents[1] / "ops"
-    files += [ops / "test_cpu.py", ops / "test_row_kernels.py"]
+    files += [ops / f"test_{name}.py" for name in ("cpu", "row_kernels", "sum_kernels")]
     words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-x", *map(str, files)]
     done = subprocess.run(
         words, env={**os.environ, **setting}, capture_output=True, text=True

@@ -1,0 +1,127 @@
+"""Reductions of the last axes, rows added by number, and losses, by kernels."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from burnish.ops import index, loss, reduce
+from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
+from burnish.ops._shapes import reduced_axes
+
+_CHAIN = 1 << 9
+"""Numbers that are added one after another at most, so that no digits are lost."""
+
+_LONGEST = 1 << 14
+"""Elements of a row at most, which are added in 64 chains."""
+
+
+def _register(function, mode):
+    """A kernel of a reduction."""
+
+    @function.on("numpy")
+    def _(x, *, axes=None, keepdims=False):
+        sides = _sides(x, axes) if suits(x) else None
+        if sides is None:
+            return function.value(x, axes=axes, keepdims=keepdims)
+        from burnish.kernels.records import REDUCTIONS
+
+        rows, width, shape = sides
+        y = np.empty(
+            shape + (1,) * (x.ndim - len(shape)) if keepdims else shape, x.dtype
+        )
+        launch(
+            "reduce", 2 * x.size, x=x, out=y, mode=REDUCTIONS[mode], outer=rows,
+            width=width, inner=1,
+            scale=1 / width if function is reduce.reduce_mean else 1.0,
+        )  # fmt: skip
+        return y
+
+
+def _sides(x, axes):
+    """Rows of the last axes, how long they are, and the shape of the other axes.
+
+    None where the axes are others, and where NumPy is as fast: for one row. Sums over
+    other axes are NumPy's products.
+    """
+    chosen = reduced_axes(axes, x.ndim)
+    first = x.ndim - len(chosen)
+    if not 0 < first < x.ndim or min(chosen) != first or not x.flags.c_contiguous:
+        return None
+    rows, width = prod(x.shape[:first]), prod(x.shape[first:])
+    return (rows, width, x.shape[:first]) if rows > 1 and width <= _LONGEST else None
+
+
+for _function, _mode in (
+    (reduce.reduce_sum, "sum"),
+    (reduce.reduce_mean, "sum"),
+    (reduce.reduce_max, "max"),
+):
+    _register(_function, _mode)
+
+
+@index.put_rows.on("numpy")
+def _(x, indices, *, rows):
+    width = prod(x.shape[1:])
+    known = suits(x) and width > 1 and rows and indices.dtype == np.int64
+    if not known or indices.shape != x.shape[:1] or not _are_spread(indices, rows):
+        return index.put_rows.value(x, indices, rows=rows)
+    y = np.empty((rows, *x.shape[1:]), x.dtype)
+    launch(
+        "add_rows", x.size + y.size / 4, g=dense(x), ids=dense(indices), out=y,
+        count=len(x), rows=rows, width=width, skip=-1,
+    )  # fmt: skip
+    return y
+
+
+def _are_spread(indices, rows):
+    """Whether indices are of rows, and none occurs too often to be added one by one."""
+    low = indices.min()
+    if low < -rows or indices.max() >= rows:
+        return False
+    if indices.size <= _CHAIN:
+        return True
+    return np.bincount(indices if low >= 0 else indices % rows).max() <= _CHAIN
+
+
+@loss.huber.on("numpy")
+def _(a, b, *, delta=1.0, summed=False):
+    if a.shape != b.shape or not suits(a, b):
+        return loss.huber.value(a, b, delta=delta, summed=summed)
+    half = np.array(0.5, np.float32)
+    each = element_wise(_huber(delta), a, b, half)
+    return each.sum(dtype=np.float32) if summed else each
+
+
+def _huber(delta):
+    """(d - near / 2) * near, of a, b and 1 / 2; d is a - b, near is d within delta"""
+    return [
+        ("sub", 0, 1, 0, 0.0, 0.0),
+        ("clip", 3, 0, 0, -delta, delta),
+        ("mul", 4, 2, 0, 0.0, 0.0),
+        ("sub", 3, 5, 0, 0.0, 0.0),
+        ("mul", 6, 4, 0, 0.0, 0.0),
+    ]
+
+
+@loss.huber.vjp("a", on="numpy")
+def _(g, y, a, b, *, delta, summed):
+    return _pulled(g, a, b, delta)
+
+
+@loss.huber.vjp("b", on="numpy")
+def _(g, y, a, b, *, delta, summed):
+    return _pulled(g, b, a, delta)
+
+
+def _pulled(g, a, b, delta):
+    """g times a - b held within delta"""
+    if a.shape != b.shape or not (suits(a, b, g) and spreads(a, g)):
+        return NotImplemented
+    steps = [
+        ("sub", 0, 1, 0, 0.0, 0.0),
+        ("clip", 3, 0, 0, -delta, delta),
+        ("mul", 4, 2, 0, 0.0, 0.0),
+    ]
+    return element_wise(steps, a, b, g)

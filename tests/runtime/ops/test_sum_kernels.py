@@ -1,0 +1,111 @@
+"""Kernels of reductions, rows added by number, losses, and slopes that broadcast.
+
+`tests/runtime/plan/test_sanitized.py` runs this file under the compiler's checks too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from burnish import ops
+from burnish.ops.index import put_rows
+from burnish.ops.loss import huber
+from burnish.ops.norm import group_norm_of
+from tests.runtime.ops.kernels import (
+    checked_by_differences,
+    close,
+    pulled,
+    same_for_any_threads,
+    values,
+    wide,
+)
+
+pytestmark = pytest.mark.usefixtures("launched")
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", [-1, 2, (1, 2), (2, -2), (-1,)])
+@pytest.mark.parametrize("op", [ops.reduce_sum, ops.reduce_mean, ops.reduce_max])
+def test_reductions(op, axes, keepdims, launched):
+    x = values(5, 33, 70)
+    options = {"axes": axes, "keepdims": keepdims}
+    (y,) = same_for_any_threads(lambda: op(x, **options))
+    close(y, op.value(*wide([x]), **options), 64)
+    assert set(launched) == {"reduce"}
+
+
+@pytest.mark.parametrize("op", [ops.reduce_sum, ops.reduce_mean, ops.reduce_max])
+def test_reductions_of_odd_numbers(op):
+    x = values(4, 40)
+    x[0, 3], x[1, 39], x[2, 7] = np.nan, np.inf, -np.inf
+    for axes in (0, 1):
+        close(op(x, axes=axes), op.value(*wide([x]), axes=axes), 64)
+
+
+def test_reductions_that_the_kernel_does_not_take(launched):
+    x = values(6, 7, 8)
+    for a, axes in ((x, (0, 2)), (x, None), (x.swapaxes(0, 2), 2), (x, ()), (x, 0)):
+        y = ops.reduce_sum(a, axes=axes)
+        close(np.asarray(y), ops.reduce_sum.value(*wide([a]), axes=axes), 64)
+    assert not launched
+
+
+@pytest.mark.parametrize("repeats", [1, 30, 900])
+def test_rows_added_by_number(repeats, launched):
+    rows, count = 13, 11 * repeats
+    x = values(count, 3, 7)
+    places = np.random.default_rng(2).integers(-rows, rows, count)
+    (y,) = same_for_any_threads(lambda: put_rows(x, places, rows=rows))
+    close(y, put_rows.value(*wide([x]), places, rows=rows), 64)
+    assert set(launched) == (set() if repeats == 900 else {"add_rows"})
+
+
+def test_rows_of_numbers_out_of_range_are_refused(launched):
+    with pytest.raises(Exception, match="out of bounds"):
+        put_rows(values(2, 3), np.array([0, 4]), rows=4)
+    assert not launched
+
+
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("delta", [0.4, 1.0])
+def test_huber(delta, summed, launched):
+    a, b = values(9, 70), values(9, 70, seed=1)
+    a[3, 4] = np.nan if not summed else 0
+    options = {"delta": delta, "summed": summed}
+    (y,) = same_for_any_threads(lambda: huber(a, b, **options))
+    close(np.asarray(y), np.asarray(huber.value(*wide([a, b]), **options)), 64)
+    g = values(*np.shape(y), seed=2)
+    given = pulled(huber, g, y, (a, b), options)
+    wanted = pulled(huber, *wide([g, y]), wide([a, b]), options)
+    for ours, want in zip(given, wanted, strict=True):
+        close(ours, want)
+    assert set(launched) == {"program"}
+
+
+@pytest.mark.parametrize("shape", [(), (6, 1, 1), (3, 6, 4, 5), (5,), (1, 1, 4, 1)])
+def test_a_slope_that_broadcasts(shape, launched):
+    x, slope = values(3, 6, 4, 5), values(*shape, seed=1)
+    x[0, 0, 0, :2] = np.nan, np.inf
+    (y,) = same_for_any_threads(lambda: ops.prelu_of(x, slope))
+    close(y, ops.prelu_of.value(*wide([x, slope])))
+    assert launched
+    g = values(*x.shape, seed=2)
+    dx, _ = ops.prelu_of.pull(g, y, (x, slope), {}, [True, False])
+    wanted = ops.prelu_of.pull(
+        *wide([g, y]), tuple(wide([x, slope])), {}, [True, False]
+    )
+    close(dx, wanted[0])
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("groups", [1, 3, 6])
+def test_the_gradient_of_group_norm(groups, scaled, launched):
+    x, g = values(3, 6, 5, 7), values(3, 6, 5, 7, seed=1)
+    scales = [values(6, seed=2), values(6, seed=3)] if scaled else [None, None]
+    args, options = (x, *scales), {"num_groups": groups, "eps": 1e-5}
+    y = group_norm_of(*args, **options)
+    launched.clear()
+    parts = same_for_any_threads(lambda: pulled(group_norm_of, g, y, args, options))
+    assert set(launched) == {"group_norm_gradient"}
+    checked_by_differences(group_norm_of, args, g, parts, options, 1e-3)
