@@ -3,12 +3,14 @@
     python benchmarks/gpu_inference.py [--batch 1,32] [--precision tf32,bf16,fp16]
         [--only TEXT] [--rounds 50] [--plans]
 
-Networks of published shapes with random weights, the same ones in both. A process for
-each of them builds its contenders, all processes at the same time; then one after
-another times them, in turn. torch.compile is the better of its reduce-overhead mode and
-the same with freezing; in half precision its images are channels-last. What is
-printed: milliseconds (the median, by events of the GPU), the ratio of theirs to ours,
-and how far all are from float64, as a share of the norm. --plans prints
+Networks of published shapes with random weights, the same ones in both. For each
+precision, a process for each network and batch builds its contenders, all at the same
+time, with one thread of the compiler each; then one process after another times them,
+in turn, and the next precision follows. torch.compile is the better of its
+reduce-overhead mode and the same with freezing; in half precision its images are
+channels-last. What is printed: milliseconds (the median, by events of the GPU), the
+ratio of theirs to ours, and how far all are from float64, as a share of the norm; at
+the end of a precision the geometric mean and the least of its ratios. --plans prints
 the steps of our plans too.
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import copy
 import multiprocessing
+import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -174,48 +177,60 @@ def milliseconds(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, f
     return {name: float(np.median(each)) for name, each in times.items()}
 
 
-def work(name: str, options: Any, ready: Any, lock: Any) -> None:
-    """Print the rows of a network."""
-    kinds = [(b, p) for b in options.batch for p in options.precision]
-    made = [(*kind, Contenders(name, *kind)) for kind in kinds]
-    ready.wait()  # nothing is compiled while others are timed
+def work(name: str, batch: int, options: Any, turn: Any) -> None:
+    """Print the row of a network and a batch; `turn` has its ratio then."""
+    ready, lock, ratios, precision = turn
+    try:
+        each = Contenders(name, batch, precision)
+    finally:
+        ready.wait()  # nothing is compiled while others are timed
     with lock:
-        for batch, precision, each in made:
-            times = milliseconds(each.runs, options.rounds)
-            best = min(time for who, time in times.items() if who != "burnish")
-            row = "  ".join(f"{who} {time:.3f}" for who, time in times.items())
-            apart = ", ".join(f"{error:.1e}" for error in each.apart)
-            ratio = best / times["burnish"]
-            print(
-                f"{name:22} {batch:3} {precision}  {row}  {ratio:.2f}  apart {apart}",
-                flush=True,
-            )
-            if options.plans:
-                print(each.plan(), flush=True)
+        times = milliseconds(each.runs, options.rounds)
+        best = min(time for who, time in times.items() if who != "burnish")
+        row = "  ".join(f"{who} {time:.3f}" for who, time in times.items())
+        apart = ", ".join(f"{error:.1e}" for error in each.apart)
+        ratios.append(best / times["burnish"])
+        print(
+            f"{name:22} {batch:3} {precision}  {row}  {ratios[-1]:.2f}  apart {apart}",
+            flush=True,
+        )
+        if options.plans:
+            print(each.plan(), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch", default="1,32")
-    parser.add_argument("--precision", default="tf32,fp16")
+    parser.add_argument("--precision", default="tf32,bf16,fp16")
     parser.add_argument("--only", default="", help="rows whose name has one of these")
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--plans", action="store_true")
     options = parser.parse_args()
     options.batch = [int(each) for each in options.batch.split(",")]
     options.precision = options.precision.split(",")
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     context = multiprocessing.get_context("spawn")
-    lock = context.Lock()
     chosen = [n for n in NETWORKS if any(p in n for p in options.only.split(","))]
-    ready = context.Barrier(len(chosen))
-    started = [
-        context.Process(target=work, args=(name, options, ready, lock))
-        for name in chosen
-    ]
-    for each in started:
-        each.start()
-    for each in started:
-        each.join()
+    kinds = [(name, batch) for name in chosen for batch in options.batch]
+    with context.Manager() as manager:
+        for precision in options.precision:
+            ratios = manager.list()
+            turn = context.Barrier(len(kinds)), context.Lock(), ratios, precision
+            started = [
+                context.Process(target=work, args=(*kind, options, turn))
+                for kind in kinds
+            ]
+            for each in started:
+                each.start()
+            for each in started:
+                each.join()
+            if ratios:
+                mean, least = np.exp(np.mean(np.log(ratios))), min(ratios)
+                print(
+                    f"{precision}: geometric mean {mean:.2f}, least {least:.2f},"
+                    f" {len(ratios)} of {len(kinds)} rows",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
