@@ -13,13 +13,18 @@ FEW = 1 << 12
 """Elements below which a call of a kernel costs more than it spares."""
 
 
-def suits(*arrays: Any) -> bool:
-    """Whether kernels take these arrays, the first being the largest."""
+def suits(*arrays: Any, gain: float = 1) -> bool:
+    """Whether kernels take these arrays, the first being the largest.
+
+    gain: how many times as much a kernel spares an element as it usually does.
+    """
     for a in arrays:
         if a is not None and getattr(a, "dtype", None) != np.float32:
             return False
     first = arrays[0]
-    return first is not None and first.size >= max(FEW, 1) and usable()
+    if first is None or not first.size:
+        return False
+    return gain * first.size >= FEW and usable()
 
 
 def usable() -> bool:

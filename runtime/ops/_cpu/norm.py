@@ -12,10 +12,13 @@ from burnish.ops._cpu.call import dense, launch, suits
 _FEW_PLACES = 8
 """Places of a map below which NumPy's sums over the channels' columns win."""
 
+_GAIN = 16
+"""NumPy takes a dozen calls for a norm of few rows, a kernel one."""
+
 
 @norm.channel_norm.on("numpy")
 def _(x, scale=None, bias=None, *, eps=1e-5):
-    if prod(x.shape[2:]) < _FEW_PLACES or not suits(x, scale, bias):
+    if prod(x.shape[2:]) < _FEW_PLACES or not suits(x, scale, bias, gain=_GAIN):
         return norm.channel_norm.value(x, scale, bias, eps=eps)
     y = np.empty(x.shape, x.dtype)
     mean, var = np.empty((2, x.shape[1]), x.dtype)
@@ -30,7 +33,7 @@ def _(x, scale=None, bias=None, *, eps=1e-5):
 def _(g, y, x, scale=None, bias=None, *, eps):
     inward, *others = g
     known = prod(x.shape[2:]) >= _FEW_PLACES and not any(a is not None for a in others)
-    if not (known and suits(x, inward, scale)):
+    if not (known and suits(x, inward, scale, gain=_GAIN)):
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)
     dscale, dbias = np.empty((2, x.shape[1]), x.dtype)
@@ -52,7 +55,7 @@ def _register(function, center):
     @function.on("numpy")
     def _(x, *scales, axis=-1, eps=1e-5):
         shape = x.shape[axis % x.ndim :] if x.ndim else ()
-        if not (suits(x, *scales) and _are_rows(scales, shape)):
+        if not (suits(x, *scales, gain=_GAIN) and _are_rows(scales, shape)):
             return function.value(x, *scales, axis=axis, eps=eps)
         width = prod(shape)
         y = np.empty(x.shape, x.dtype)
@@ -66,7 +69,7 @@ def _register(function, center):
     @function.vjp(*function.arguments, on="numpy")
     def _(g, y, x, *scales, axis, eps):
         shape = x.shape[axis % x.ndim :]
-        if not (suits(x, g, *scales) and _are_rows(scales, shape)):
+        if not (suits(x, g, *scales, gain=_GAIN) and _are_rows(scales, shape)):
             return NotImplemented
         from burnish.kernels.forms import CHUNK
 
@@ -104,7 +107,7 @@ _register(norm.rms_norm_from, center=0)
 
 @norm.group_norm_of.on("numpy")
 def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
-    known = suits(x, scale, bias) and _are_channels(x, scale, bias)
+    known = suits(x, scale, bias, gain=_GAIN) and _are_channels(x, scale, bias)
     if not known or x.shape[1] % num_groups:
         return norm.group_norm_of.value(x, scale, bias, num_groups=num_groups, eps=eps)
     y = np.empty(x.shape, x.dtype)
@@ -118,7 +121,7 @@ def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
 
 @norm.group_norm_of.vjp("x", "scale", "bias", on="numpy")
 def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
-    known = g.shape == x.shape and suits(x, g, scale, bias)
+    known = g.shape == x.shape and suits(x, g, scale, bias, gain=_GAIN)
     if not (known and _are_channels(x, scale, bias) and x.shape[1] % num_groups == 0):
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)

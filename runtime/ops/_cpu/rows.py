@@ -7,6 +7,9 @@ import numpy as np
 from burnish.ops import activation, attention, loss
 from burnish.ops._cpu.call import dense, launch, suits
 
+_GAIN = 16
+"""NumPy takes several calls for a row of few numbers, a kernel one."""
+
 _EXPONENTIAL = 20
 """The cost of an element where there is an exponential."""
 
@@ -16,7 +19,7 @@ def _register(function, **fields):
 
     @function.on("numpy")
     def _(x, **options):
-        if not (x.ndim and _is_last(x, options) and suits(x)):
+        if not (x.ndim and _is_last(x, options) and suits(x, gain=_GAIN)):
             return function.value(x, **options)
         y = np.empty(x.shape, x.dtype)
         launch(
@@ -26,7 +29,7 @@ def _register(function, **fields):
 
     @function.vjp("x", on="numpy")
     def _(g, y, x, **options):
-        if not (x.ndim and _is_last(x, options) and suits(y, g)):
+        if not (x.ndim and _is_last(x, options) and suits(y, g, gain=_GAIN)):
             return NotImplemented
         dx = np.empty(y.shape, y.dtype)
         launch(
@@ -53,7 +56,9 @@ _register(attention.softmax_or_zero, zero_if_empty=1, is_log=0)
 def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
     known = x.ndim == 2 and axis in (-1, 1) and classes.dtype == np.int64
     if not (
-        known and suits(x, shares) and shares.shape == classes.shape == x.shape[:1]
+        known
+        and suits(x, shares, gain=_GAIN)
+        and shares.shape == classes.shape == x.shape[:1]
     ):
         return loss.softmax_cross_entropy.value(
             x, classes, shares, offset, axis=axis, summed=summed
@@ -69,7 +74,7 @@ def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
 @loss.softmax_cross_entropy.vjp("x", on="numpy")
 def _(g, y, x, classes, shares, offset=0, *, axis, summed):
     slope, of_softmax = g
-    known = of_softmax is None and suits(y[1], slope, shares)
+    known = of_softmax is None and suits(y[1], slope, shares, gain=_GAIN)
     if not (known and _are_classes(x, classes, shares, axis)):
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)

@@ -17,12 +17,12 @@ _LONGEST = 1 << 14
 """Elements of a row at most, which are added in 64 chains."""
 
 
-def _register(function, mode):
+def _register(function, mode, least):
     """A kernel of a reduction."""
 
     @function.on("numpy")
     def _(x, *, axes=None, keepdims=False):
-        sides = _sides(x, axes) if suits(x) else None
+        sides = _sides(x, axes, least) if suits(x, gain=0.5) else None
         if sides is None:
             return function.value(x, axes=axes, keepdims=keepdims)
         from burnish.kernels.records import REDUCTIONS
@@ -39,26 +39,24 @@ def _register(function, mode):
         return y
 
 
-def _sides(x, axes):
+def _sides(x, axes, least):
     """Rows of the last axes, how long they are, and the shape of the other axes.
 
-    None where the axes are others, and where NumPy is as fast: for one row. Sums over
-    other axes are NumPy's products.
+    None where the axes are others, and where NumPy is as fast: for one row, for sums of
+    at most `least`, which are products, and over other axes.
     """
     chosen = reduced_axes(axes, x.ndim)
     first = x.ndim - len(chosen)
     if not 0 < first < x.ndim or min(chosen) != first or not x.flags.c_contiguous:
         return None
     rows, width = prod(x.shape[:first]), prod(x.shape[first:])
-    return (rows, width, x.shape[:first]) if rows > 1 and width <= _LONGEST else None
+    known = rows > 1 and least < width <= _LONGEST
+    return (rows, width, x.shape[:first]) if known else None
 
 
-for _function, _mode in (
-    (reduce.reduce_sum, "sum"),
-    (reduce.reduce_mean, "sum"),
-    (reduce.reduce_max, "max"),
-):
-    _register(_function, _mode)
+_register(reduce.reduce_sum, "sum", _CHAIN)
+_register(reduce.reduce_mean, "sum", _CHAIN)
+_register(reduce.reduce_max, "max", 1)
 
 
 @index.put_rows.on("numpy")
