@@ -18,7 +18,7 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     microsoft,
     rank,
 )
-from burnish.codegen.readers.microsoft.shared.packed import TYPES, packed, unpacked
+from burnish.codegen.readers.microsoft.shared.packed import packed, unpacked
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def qmoe(
     What the chosen experts count sums to 1, unless router_weights says it.
     """
     bits = expert_weight_bits
-    if bits not in TYPES or quant_type != "int" or weights_prepacked > 0:
+    if bits not in (4, 8) or quant_type != "int" or weights_prepacked > 0:
         raise Unreadable(f"expected whole numbers of 4 or 8 bits, got {bits}")
     if use_sparse_mixer or swiglu_limit_after_activation:
         raise Unreadable("expected a router that takes the softmax's greatest")

@@ -40,16 +40,22 @@ def matmul_n_bits(
     accuracy_level lets onnxruntime compute less exactly; nothing need follow it.
     """
     if bits not in TYPES or weight_prepacked:
-        raise Unreadable(f"expected weights of 4 or 8 bits as stored, got {bits}")
-    blocks = -(-K // block_size)
+        raise Unreadable(f"expected weights of 2, 4 or 8 bits as stored, got {bits}")
+    blocks, width = -(-K // block_size), block_size
     weight = unpacked(array_of(B, "B"), bits).reshape(N, -1)[:, :K]
     table = _table(op, scales, N, blocks)
-    zeros = _zeros(op, zero_points, scales, bits, N, blocks)
+    is_real = zero_points is not None and zero_points.dtype != ir.DataType.UINT8
+    if is_real:
+        zeros = packed(np.zeros((N, blocks), np.uint8), bits)
+    else:
+        zeros = _zeros(zero_points, bits, N, blocks)
     if g_idx is not None:
         table, zeros, block_size = *_by_column(g_idx, table, zeros, K), 1
     codes = op.value(packed(weight, bits))
     codes.name = B.name
     whole = op.DequantizeLinear(codes, table, zeros, axis=1, block_size=block_size)
+    if is_real:
+        whole = op.Sub(whole, _shift(zero_points, scales, g_idx, K, N, width))
     y = op.MatMul(A, op.Transpose(whole, perm=[1, 0]))
     return y if bias is None else op.Add(y, bias)
 
@@ -158,15 +164,23 @@ def _table(op: Builder, scales: Any, rows: int, blocks: int) -> Any:
     return scales if stored.ndim == 2 else stored.reshape(rows, blocks)
 
 
-def _zeros(
-    op: Builder, zeros: Any, scales: Any, bits: int, rows: int, blocks: int
-) -> Any:
+def _shift(
+    zeros: Any, scales: Any, g_idx: Any, columns: int, rows: int, width: int
+) -> np.ndarray:
+    """Real zero points times the scales, for each element: (rows, columns)"""
+    table = array_of(scales, "scales").reshape(rows, -1)
+    points = array_of(zeros, "zero_points").reshape(table.shape)
+    places = np.arange(columns) // width
+    if g_idx is not None:
+        places = array_of(g_idx, "g_idx")[:columns]
+    return np.ascontiguousarray((points.astype(table.dtype) * table)[:, places])
+
+
+def _zeros(zeros: Any, bits: int, rows: int, blocks: int) -> Any:
     """Zero points, a middle one where none are given."""
     if zeros is None:
         return packed(np.full((rows, blocks), 1 << (bits - 1), np.uint8), bits)
     stored = array_of(zeros, "zero_points")
-    if stored.dtype != np.uint8:
-        raise Unreadable("expected zero points that are whole numbers")
     return packed(unpacked(stored, bits).reshape(rows, -1)[:, :blocks], bits)
 
 
@@ -186,7 +200,7 @@ def gather_block_quantized(
     """Rows of a table that is stored in blocks of few bits."""
     if data.dtype == ir.DataType.UINT8:
         stored = array_of(data, "data")
-        if bits == 4 and quantize_axis % stored.ndim != stored.ndim - 1:
+        if bits < 8 and quantize_axis % stored.ndim != stored.ndim - 1:
             raise Unreadable("expected blocks along the last axis")
         width = array_of(scales, "scales").shape[-1]
         if zero_points is not None:

@@ -126,9 +126,12 @@ def murmur_hash(op: Builder, X: Any, *, positive: int = 1, seed: int = 0) -> Any
 
 @microsoft("Inverse")
 def inverse(op: Builder, X: Any) -> Any:
-    (y,) = op.make("burnish", "Inverse", (X,), {})
-    y.dtype, y.shape = X.dtype, X.shape
-    return y
+    """The inverse of matrices; those in half precision are inverted in float32."""
+    is_half = X.dtype == ir.DataType.FLOAT16
+    x = op.Cast(X, to=ir.DataType.FLOAT) if is_half else X
+    (y,) = op.make("burnish", "Inverse", (x,), {})
+    y.dtype, y.shape = ir.DataType.FLOAT if is_half else X.dtype, X.shape
+    return op.Cast(y, to=X.dtype) if is_half else y
 
 
 @microsoft("MatMulInteger16")

@@ -43,6 +43,7 @@ def linear_attention(
     if state_window:
         raise Unreadable("expected the last state alone, not a window of states")
     if kv_num_heads > q_num_heads:
+        key = _of_all_heads(op, key, size(query, 2), q_num_heads, kv_num_heads)
         query = _repeated(op, query, q_num_heads, kv_num_heads)
         q_num_heads = kv_num_heads
     attributes = {
@@ -56,6 +57,17 @@ def linear_attention(
     made = op.make("", "LinearAttention", inputs, attributes, 2)
     op.nodes[-1].version = _VERSION
     return tuple(made)
+
+
+def _of_all_heads(
+    op: Builder, key: Any, width: int | None, heads: int, wanted: int
+) -> Any:
+    """Keys of `wanted` heads; a head of the queries, `width` / `heads`, is as wide."""
+    whole = size(key, 2)
+    if width is None or whole is None:
+        raise Unreadable("expected heads of a known size")
+    held = whole * heads // width
+    return key if held == wanted else _repeated(op, key, held, wanted)
 
 
 def _repeated(op: Builder, x: Any, heads: int, wanted: int) -> Any:
@@ -157,17 +169,17 @@ def branchwise_rms_norm(
 ) -> Any:
     """X (..., C, H), or (..., C * H) of `num_branches`; scale (C * H), (C, H) or (H)"""
     axes, last, x = rank(X), size(X, -1), X
-    branches, width = size(X, -2), last
+    width = last
     if num_branches:
         x = op.Reshape(X, [*[0] * (axes - 1), num_branches, -1])
-        branches, width = num_branches, last and last // num_branches
+        width = last and last // num_branches
     squares = op.ReduceMean(op.Mul(x, x), [-1], keepdims=1)
     y = op.Div(x, op.Sqrt(op.Add(squares, op.number(epsilon, X))))
     if scale is not None:
         if rank(scale) == 1 and size(scale, 0) != width:
-            if branches is None or width is None:
+            if width is None:
                 raise Unreadable("expected branches of a known size")
-            scale = op.Reshape(scale, [branches, -1])
+            scale = op.Reshape(scale, [-1, width])
         y = op.Mul(y, scale)
     return op.Reshape(y, [*[0] * (axes - 1), -1]) if num_branches else y
 

@@ -124,21 +124,29 @@ def lstm(
     extra: tuple[Any, ...] = (None, None, None, None),
     **options: Any,
 ) -> Any:
-    """DynamicQuantizeLSTM of 3 inputs and 4 states; weights of 7 bits."""
+    """DynamicQuantizeLSTM of 3 inputs and 4 states; weights of 7 bits.
+
+    Its draws are its own: a case before it moves no value onto a rounding's edge.
+    """
+    drawn = np.random.default_rng(7)
     shape = (directions, 16) if channels else (directions,)
     middle = 0 if dtype == I1 else 64
 
     def weight(inputs: int) -> np.ndarray:
-        codes = whole(dtype, directions, inputs, 16, low=middle - 64, high=middle + 64)
-        return fixed(codes)
+        shape = directions, inputs, 16
+        codes = drawn.integers(middle - 64, middle + 64, shape)
+        return fixed(codes.astype(dtype))
+
+    def real(*shape: int) -> np.ndarray:
+        return drawn.standard_normal(shape).astype(F4)
 
     def scale() -> tuple[np.ndarray, np.ndarray]:
-        step = RANDOM.uniform(0.005, 0.02, shape).astype(F4)
+        step = drawn.uniform(0.005, 0.02, shape).astype(F4)
         return fixed(step), fixed(np.full(shape, middle, dtype))
 
     return case(
         "DynamicQuantizeLSTM",
-        *(x(5, 2, 3), weight(3), weight(4), w(directions, 32), *extra),
+        *(real(5, 2, 3), weight(3), weight(4), fixed(real(directions, 32)), *extra),
         *(*scale(), *scale()),
         hidden_size=4,
         outputs=3,
@@ -653,6 +661,41 @@ CASES = [
     case("MurmurHash3", TEXTS, positive=0, seed=3),
     *(case("MurmurHash3", whole(t, 2, 3)) for t in (I4, I8, F4, np.float64)),
     case("Inverse", x(2, 3, 3)),
+    # real zero points, by blocks and by column; two bits; keys that heads share
+    *(
+        case(
+            "MatMulNBits",
+            *(drawn.standard_normal((2, 3, 50)).astype(F4), codes_, steps, points),
+            *(columns, fixed(drawn.standard_normal(6).astype(F4))),
+            **{"K": 50, "N": 6, "bits": bits, "block_size": 16},
+        )
+        for drawn in [np.random.default_rng(19)]
+        for bits in (2, 4, 8)
+        for codes_ in [fixed(drawn.integers(0, 256, (6, 4, 2 * bits), dtype=U1))]
+        for steps in [fixed(drawn.uniform(0.01, 0.05, (6, 4)).astype(F4))]
+        for points, columns in (
+            (None, None),
+            (fixed(drawn.integers(0, 256, (6, -(-bits // 2)), dtype=U1)), None),
+            (fixed(drawn.uniform(0, 9, (6, 4)).astype(F4)), None),
+        )
+        if bits < 8 or points is None or points.dtype == U1
+    ),
+    *(
+        case(
+            "LinearAttention",
+            *(drawn.standard_normal((2, 5, 8)).astype(F4) / 2 for _ in range(2)),
+            drawn.standard_normal((2, 5, 12)).astype(F4),
+            *(None, decay.astype(F4) if "gated" in rule else None),
+            rate.astype(F4) if "delta" in rule else None,
+            **{"q_num_heads": 2, "kv_num_heads": 4, "update_rule": rule, "outputs": 2},
+        )
+        for drawn in [np.random.default_rng(20)]
+        for decay, rate in [(-drawn.random((2, 5, 4)), drawn.random((2, 5, 4)))]
+        for rule in ("linear", "gated", "delta", "gated_delta")
+    ),
+    case(
+        "BranchwiseRMSNorm", np.full((2, 3, 4), 0.5, F4), fixed(np.arange(12, dtype=F4))
+    ),
     *(
         case("CropAndResize", x(2, 3, 7, 6), *REGIONS, fixed(I4(size)), **given)
         for size in ([4, 5], [1, 3])
@@ -751,6 +794,15 @@ def test_like_onnxruntime(model: Any, feeds: list[np.ndarray]) -> None:
         np.testing.assert_allclose(
             y.astype(float), wanted.astype(float), rtol=3e-4, atol=3e-4 + step
         )
+
+
+def test_halves_are_inverted() -> None:
+    matrices = np.random.default_rng(3).random((2, 3, 3)) + 2 * np.eye(3)
+    model, feeds = case("Inverse", matrices.astype(np.float16))
+    (y,) = BurnishBackend.prepare(model).run(feeds)
+    assert y.dtype == np.float16
+    expected = np.linalg.inv(feeds[0].astype(float))
+    np.testing.assert_allclose(y.astype(float), expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.oracle("onnxruntime")
