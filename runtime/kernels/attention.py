@@ -1,4 +1,4 @@
-"""Attention by one kernel, without the matrix of scores, where nothing is recorded."""
+"""Attention and its gradients by kernels, without the matrix of scores."""
 
 from __future__ import annotations
 
@@ -7,74 +7,131 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels import direct
-from burnish.kernels.forms import attention_room
+from burnish.kernels.forms import attention_gradient_room, attention_room
 
 _FEW = 1 << 16
 """Products below which a call of the kernel costs more than it spares."""
 
 
-def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -> Any:
-    """softmax(q @ k.T * scale, masked) @ v, or None where the kernel does not fit
+def fits(q: Any, k: Any, v: Any, mask: Any) -> bool:
+    """Whether kernels do attention of these arrays, or of tensors like them
 
     q (..., H, T, D), k (..., G, S, D), v (..., G, S, E), with H a multiple of G; the
     mask broadcasts to (..., H, T, S). One axis before the heads at most.
     """
-    if any(a.dtype != np.float32 for a in (q, k, v)) or not 2 <= q.ndim <= 4:
-        return None
-    q4, k4, v4 = (a.reshape((1,) * (4 - a.ndim) + a.shape) for a in (q, k, v))
-    (batches, heads, queries, size), (groups, keys) = q4.shape, k4.shape[1:3]
+    rank = len(q.shape)
+    if any(a.dtype != np.float32 for a in (q, k, v)) or not 2 <= rank <= 4:
+        return False
+    (batches, heads, queries, size), k4, v4 = (_four(a.shape) for a in (q, k, v))
+    groups, keys, values = k4[1], k4[2], v4[3]
     if batches * heads * queries * keys * size < _FEW or direct.usable() is None:
-        return None
-    values = v4.shape[3]
-    if k4.shape != (batches, groups, keys, size) or heads % groups:
-        return None
-    if v4.shape != (batches, groups, keys, values) or not q.ndim == k.ndim == v.ndim:
-        return None
-    shown = _mask(mask, is_causal, queries, keys)
-    fields: dict[str, Any] = {"mask": None, "mask_is_bool": 0}
-    fields |= {f"mask_{axis}": 0 for axis in ("batch", "head", "query", "key")}
-    if shown is not None:
-        full = (batches, heads, queries, keys)
-        if shown.dtype not in (np.float32, np.bool_) or not _fits(
-            shown, full[-q.ndim :]
-        ):
-            return None
-        seen = np.broadcast_to(shown, full)
-        steps = (step // shown.itemsize for step in seen.strides)
-        fields |= zip(list(fields)[2:], steps, strict=True)
-        fields |= {"mask": shown, "mask_is_bool": shown.dtype == np.bool_}
-    for name, part in zip("qkv", (q4, k4, v4), strict=True):
-        fields[name] = part = np.ascontiguousarray(part)
-        _, _, rows, width = part.shape
-        fields[f"{name}_batch"] = part[0].size
-        fields[f"{name}_head"], fields[f"{name}_row"] = rows * width, width
+        return False
+    if k4 != (batches, groups, keys, size) or heads % groups or not values:
+        return False
+    if v4 != (batches, groups, keys, values) or {len(k.shape), len(v.shape)} != {rank}:
+        return False
+    full = (batches, heads, queries, keys)[-rank:]
+    return mask is None or (
+        mask.dtype in (np.float32, np.bool_) and _broadcasts(mask.shape, full)
+    )
+
+
+def attended(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    scale: float,
+    is_causal: bool,
+    kept: Any = None,
+) -> Any:
+    """softmax(q @ k.T * scale, masked) @ v of arrays that `fits` takes
+
+    kept: (..., H, T, 2) for what the gradient needs of each query: its greatest score,
+    and the inverse of the sum of its exponentials.
+    """
+    fields = _fields(q, k, v, mask, is_causal)
+    size, keys, values = (fields[name] for name in ("size", "keys", "values"))
     out = np.empty((*q.shape[:-1], values), np.float32)
-    flops = 2 * batches * heads * queries * keys * (size + values)
-    parts = min(direct.shares(flops / 8), batches * heads)
+    parts = _parts(fields, 1, fields["batches"] * fields["heads"])
     room = attention_room(size, keys, values)
     direct.launch(
-        "attention", parts, **fields, out=out, space=np.empty(parts * room, np.float32),
-        batches=batches, heads=heads, shared=heads // groups, queries=queries,
-        keys=keys, size=size, values=values, out_batch=heads * queries * values,
-        out_head=queries * values, out_row=values, room=room,
+        "attention", parts, **fields, **_steps("out", out), kept=kept,
+        space=np.empty(parts * room, np.float32), room=room,
         zero_if_empty=mask is not None, scale=scale, blocked=-np.inf,
     )  # fmt: skip
     return out
 
 
-def _fits(mask: Any, shape: tuple[int, ...]) -> bool:
-    """Whether a mask broadcasts to this shape, without more axes than it."""
-    behind = shape[len(shape) - mask.ndim :]
-    return len(behind) == mask.ndim and all(
-        n in (1, size) for n, size in zip(mask.shape, behind, strict=True)
+def attention_gradient(
+    g: Any,
+    y: Any,
+    kept: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    scale: float,
+    is_causal: bool,
+) -> tuple[Any, Any, Any]:
+    """The gradients of q, k and v, given `attended`'s result and what it kept."""
+    fields = _fields(q, k, v, mask, is_causal)
+    size, keys, values = (fields[name] for name in ("size", "keys", "values"))
+    dq, dk, dv = (np.empty(a.shape, np.float32) for a in (q, k, v))
+    given = zip(("g", "y", "dq", "dk", "dv"), (g, y, dq, dk, dv), strict=True)
+    for name, array in given:
+        fields |= _steps(name, array)
+    units = fields["batches"] * fields["heads"] // fields["shared"]
+    parts = _parts(fields, 3, units)
+    room = attention_gradient_room(size, keys, values)
+    direct.launch(
+        "attention_gradient", parts, **fields, kept=kept, scale=scale, room=room,
+        space=np.empty(parts * room, np.float32),
+    )  # fmt: skip
+    return dq, dk, dv
+
+
+def _fields(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> dict[str, Any]:
+    """What both records say of the inputs."""
+    batches, heads, queries, size = _four(q.shape)
+    _, groups, keys, values = _four(v.shape)
+    fields: dict[str, Any] = {"mask": None, "mask_is_bool": 0}
+    fields |= {f"mask_{axis}": 0 for axis in ("batch", "head", "query", "key")}
+    if mask is not None:
+        seen = np.broadcast_to(mask, (batches, heads, queries, keys))
+        steps = (step // mask.itemsize for step in seen.strides)
+        fields |= zip(list(fields)[2:], steps, strict=True)
+        fields |= {"mask": mask, "mask_is_bool": mask.dtype == np.bool_}
+    for name, part in zip("qkv", (q, k, v), strict=True):
+        fields |= _steps(name, part)
+    return fields | {
+        "batches": batches, "heads": heads, "shared": heads // groups,
+        "queries": queries, "keys": keys, "size": size, "values": values,
+        "is_causal": is_causal,
+    }  # fmt: skip
+
+
+def _steps(name: str, array: Any) -> dict[str, Any]:
+    """An array, contiguous, and the distances between its batches, heads and rows."""
+    _, heads, rows, width = _four(array.shape)
+    steps = {"batch": heads * rows * width, "head": rows * width, "row": width}
+    found = {f"{name}_{axis}": step for axis, step in steps.items()}
+    return {name: np.ascontiguousarray(array), **found}
+
+
+def _parts(fields: dict[str, Any], work: int, units: int) -> int:
+    pairs = fields["batches"] * fields["heads"] * fields["queries"] * fields["keys"]
+    products = work * pairs * (fields["size"] + fields["values"])
+    return min(direct.shares(products / 4), units)
+
+
+def _four(shape: Any) -> tuple[int, ...]:
+    return (1,) * (4 - len(shape)) + tuple(shape)
+
+
+def _broadcasts(shape: Any, full: tuple[int, ...]) -> bool:
+    """Whether a shape broadcasts to this one, without more axes than it."""
+    behind = full[len(full) - len(shape) :]
+    return len(behind) == len(shape) and all(
+        n in (1, size) for n, size in zip(shape, behind, strict=True)
     )
-
-
-def _mask(mask: Any, is_causal: bool, queries: int, keys: int) -> Any:
-    """The mask, with the keys behind each query hidden where that is asked for."""
-    if not is_causal:
-        return mask if mask is None else np.asarray(mask)
-    before = np.tri(queries, keys, dtype=bool)
-    if mask is None:
-        return before
-    return mask & before if mask.dtype == bool else np.where(before, mask, -np.inf)

@@ -20,6 +20,9 @@ CHUNK = 32
 
 _QUERIES = 12  # at most whose scores and results are held, as in attention.c
 
+_GRADIENT_QUERIES, _GRADIENT_KEYS = 96, 256
+"""Of a block, as in attention_gradient.c"""
+
 
 def whole(n: int) -> int:
     """n, up to whole blocks of LANES."""
@@ -30,6 +33,15 @@ def attention_room(size: int, keys: int, values: int) -> int:
     """Floats that a share of attention needs: keys, values, scores and results."""
     held = _QUERIES * (whole(keys) + whole(values))
     return size * whole(keys) + keys * whole(values) + held
+
+
+def attention_gradient_room(size: int, keys: int, values: int) -> int:
+    """Floats that a share of attention's gradient needs; as in attention_gradient.c."""
+    wide = whole(min(keys, _GRADIENT_KEYS))
+    both, rows = whole(size) + whole(values), wide + _GRADIENT_QUERIES
+    turned = wide * (size + values + whole(size))
+    sums = max(wide, _GRADIENT_QUERIES) * max(whole(size), whole(values))
+    return turned + rows * both + 2 * _GRADIENT_QUERIES * wide + sums
 
 
 def recurrent_room(hidden: int) -> int:

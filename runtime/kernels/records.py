@@ -42,7 +42,10 @@ _OUTER = "size0 size1 size2 size3"
 _SIX = f"{_OUTER} size4 size5"
 _GRID = "size0 size1 size2 place0 place1 place2 step0 step1 step2"
 _COPY = "low0 low1 low2 wide0 wide1 wide2 row"
-_BATCHES = " ".join(f"{p}_{q}" for p in "qkv" for q in ("batch", "head", "row"))
+_PLACES = ("batch", "head", "row")
+_BATCHES = " ".join(f"{p}_{q}" for p in "qkv" for q in _PLACES)
+_SLOPES = " ".join(f"{p}_{q}" for p in ("g", "y", "dq", "dk", "dv") for q in _PLACES)
+_MASK = "mask_batch mask_head mask_query mask_key mask_is_bool"
 
 RECORDS = (
     _record(
@@ -79,11 +82,17 @@ RECORDS = (
     _record("arg_max", "x out", "outer width inner is_min last"),
     _record(
         "attention",
-        "q k v mask out space",
+        "q k v mask out kept space",
         f"batches heads shared queries keys size values {_BATCHES} out_batch out_head "
-        "out_row mask_batch mask_head mask_query mask_key mask_is_bool zero_if_empty "
-        "room",
+        f"out_row {_MASK} is_causal zero_if_empty room",
         "scale blocked",
+    ),
+    _record(
+        "attention_gradient",
+        "q k v mask g y kept dq dk dv space",
+        f"batches heads shared queries keys size values {_BATCHES} {_SLOPES} {_MASK} "
+        "is_causal room",
+        "scale",
     ),
     _record(
         "matmul",

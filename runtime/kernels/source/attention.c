@@ -6,9 +6,10 @@
 
 #include "call.h"
 #include "functions.h"
+#include "mask.h"
 #include "products.h"
 
-void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty);
+void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty, float *kept);
 
 enum {
     QUERIES = MOST_ROWS,
@@ -16,19 +17,6 @@ enum {
     TOGETHER = 4,  // vectors of a value that are summed at a time
     SUMMED = 128   // values that are summed one by one: such sums are summed apart
 };
-
-static void masked(const attention_record *r, const char *mask, int64_t keys,
-                   float *scores) {
-    const int64_t step = r->mask_key;
-    const float blocked = (float)r->blocked;
-    if (!r->mask_is_bool)
-        for (int64_t i = 0; i < keys; i++) scores[i] += ((const float *)mask)[i * step];
-    else if (step == 1)  // apart, as it becomes vectors
-        for (int64_t i = 0; i < keys; i++) scores[i] = mask[i] ? scores[i] : blocked;
-    else
-        for (int64_t i = 0; i < keys; i++)
-            scores[i] = mask[i * step] ? scores[i] : blocked;
-}
 
 // The number of keys up to the last one that some query sees.
 static int64_t keys_seen(const attention_record *r, const char *mask) {
@@ -42,6 +30,16 @@ static int64_t keys_seen(const attention_record *r, const char *mask) {
         n = last;
     }
     return n;
+}
+
+static void masked_row(const attention_record *r, const char *mask, int64_t n,
+                       float *scores) {
+    masked(mask, (int)r->mask_is_bool, r->mask_key, n, (float)r->blocked, scores);
+}
+
+// The keys before the first one that a causal query does not see.
+static int64_t seen_by(const attention_record *r, int64_t query, int64_t keys) {
+    return r->is_causal && query < keys ? query + 1 : keys;
 }
 
 INLINE vec load_up_to(const float *p, int64_t n) {
@@ -88,11 +86,11 @@ INLINE void weighted(const int V, const float *weight, const float *v, int64_t s
 // One query: keys and values are read once, and nothing is packed.
 static void one_query(const attention_record *r, const float *q, const float *k,
                       const float *v, const char *mask, int64_t keys, float *scores,
-                      float *out) {
+                      float *out, float *kept) {
     for (int64_t j = 0; j < keys; j++)
         scores[j] = dot(q, k + j * r->k_row, r->size) * (float)r->scale;
-    if (mask) masked(r, mask, keys, scores);
-    softmax_row(scores, scores, keys, (int)r->zero_if_empty);
+    if (mask) masked_row(r, mask, keys, scores);
+    softmax_row(scores, scores, keys, (int)r->zero_if_empty, kept);
     int64_t i = 0;
     for (; i + TOGETHER * WIDTH <= r->values; i += TOGETHER * WIDTH)
         weighted(TOGETHER, scores, v + i, r->v_row, keys, out + i, TOGETHER * WIDTH);
@@ -107,6 +105,8 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     const float *k = (const float *)at(c, r->k) + batch * r->k_batch + shared * r->k_head;
     const float *v = (const float *)at(c, r->v) + batch * r->v_batch + shared * r->v_head;
     float *out = (float *)at(c, r->out) + batch * r->out_batch + head * r->out_head;
+    float *kept = at(c, r->kept);  // two numbers of each query
+    if (kept) kept += (batch * r->heads + head) * r->queries * 2;
     const char *mask = at(c, r->mask);
     const int64_t wide = r->mask_is_bool ? 1 : 4;
     if (mask) mask += (batch * r->mask_batch + head * r->mask_head) * wide;
@@ -114,13 +114,14 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     if (seen == 0) {  // of no key: 0
         for (int64_t t = 0; t < r->queries; t++)
             memset(out + t * r->out_row, 0, 4 * (size_t)r->values);
+        if (kept) memset(kept, 0, 8 * (size_t)r->queries);
         return;
     }
     if (r->queries <= FEW) {
         for (int64_t t = 0; t < r->queries; t++)
             one_query(r, q + t * r->q_row, k, v,
-                      mask ? mask + t * r->mask_query * wide : 0, seen, space,
-                      out + t * r->out_row);
+                      mask ? mask + t * r->mask_query * wide : 0, seen_by(r, t, seen),
+                      space, out + t * r->out_row, kept ? kept + 2 * t : 0);
         return;
     }
     float *keys = space, *values = keys + r->size * s, *scores = values + seen * e,
@@ -129,23 +130,28 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     panels(v, r->v_row, 1, seen, r->values, values);
     for (int64_t t = 0; t < r->queries; t += QUERIES) {
         const int64_t n = r->queries - t < QUERIES ? r->queries - t : QUERIES;
-        for (int64_t j = 0; j < s; j += LANES)
+        const int64_t some = seen_by(r, t + n - 1, seen);  // of these queries together
+        for (int64_t j = 0; j < some; j += LANES)
             products(n, q + t * r->q_row, r->q_row, r->size, keys + j * r->size,
                      scores + j, s);
         for (int64_t i = 0; i < n; i++) {
             float *row = scores + i * s;
-            for (int64_t j = 0; j < s; j += WIDTH)
+            const int64_t own = seen_by(r, t + i, seen);
+            for (int64_t j = 0; j < own; j += WIDTH)
                 store(row + j, load(row + j) * (float)r->scale);
-            if (mask) masked(r, mask + (t + i) * r->mask_query * wide, seen, row);
-            softmax_row(row, row, seen, (int)r->zero_if_empty);
+            if (mask) masked_row(r, mask + (t + i) * r->mask_query * wide, own, row);
+            softmax_row(row, row, own, (int)r->zero_if_empty,
+                        kept ? kept + 2 * (t + i) : 0);
+            memset(row + own, 0, 4 * (size_t)(some - own));
         }
         for (int64_t j = 0; j < e; j += LANES)
-            products(n, scores, s, seen, values + j * seen, rows + j, e);
+            products(n, scores, s, some, values + j * seen, rows + j, e);
         for (int64_t i = 0; i < n; i++)
             memcpy(out + (t + i) * r->out_row, rows + i * e, 4 * (size_t)r->values);
     }
 }
 
+// kept: each query's greatest score and the inverse of the sum of its exponentials.
 // `space` holds for every share: keys, values, and scores and results of QUERIES.
 void attention(const void *record, const call *c, int64_t part, int64_t parts) {
     const attention_record *r = record;

@@ -75,13 +75,17 @@ static void times(float *y, int64_t n, float factor) {
          for (int64_t k = i; k < n; k++) y[k] *= factor)
 }
 
-void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty) {
+// kept: the greatest element and the inverse of the sum; two zeros for an empty row.
+void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty, float *kept) {
     const float most = row_greatest(x, n);
     if (zero_if_empty && most == -INFINITY) {
         memset(y, 0, 4 * (size_t)n);
+        if (kept) kept[0] = kept[1] = 0;
         return;
     }
-    times(y, n, 1 / powers(x, y, n, most));
+    const float share = 1 / powers(x, y, n, most);
+    times(y, n, share);
+    if (kept) kept[0] = most, kept[1] = share;
 }
 
 static void log_softmax_row(const float *x, float *y, int64_t n) {
@@ -99,7 +103,7 @@ void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
         if (r->is_log)
             log_softmax_row(x, out, r->width);
         else
-            softmax_row(x, out, r->width, (int)r->zero_if_empty);
+            softmax_row(x, out, r->width, (int)r->zero_if_empty, 0);
     }
 }
 

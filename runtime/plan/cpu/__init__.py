@@ -17,6 +17,7 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.by_sample import stretches
 from burnish.plan.cpu.convolution import conv, window
 from burnish.plan.cpu.gradients import along as along_gradients
+from burnish.plan.cpu.gradients import attention as attention_gradients
 from burnish.plan.cpu.gradients import blocks as gradients
 from burnish.plan.cpu.gradients import recurrent as recurrent_gradients
 from burnish.plan.cpu.gradients import rows as row_gradients
@@ -36,6 +37,7 @@ __all__ = [
     "along_gradients",
     "assign",
     "attention",
+    "attention_gradients",
     "batched",
     "conv",
     "elementwise",

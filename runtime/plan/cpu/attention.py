@@ -58,13 +58,14 @@ def attention(b: Builder, node: Node) -> None:
     out_batch, out_head, out_row = (
         (steps[0], steps[2], steps[1]) if turned else steps[:3]
     )
-    masked = _mask_steps(b, mask, is_grouped)
+    masked = mask_steps(b, mask, is_grouped)
     room = attention_room(size, keys, values)
     flops = 2 * batches * heads * queries * keys * (size + values)
     shares = b.shares(flops / 8, batches * heads)
     b.add(
         "attention", shares, flops=flops, **parts, **masked,
-        out=b.result(node.result), space=b.new(4 * room * shares), batches=batches,
+        out=b.result(node.result), kept=None, is_causal=False,
+        space=b.new(4 * room * shares), batches=batches,
         heads=heads, shared=shared, queries=queries, keys=keys, size=size,
         values=values, out_batch=out_batch, out_head=out_head, out_row=out_row,
         room=room, zero_if_empty=node.options["zero_if_empty"],
@@ -72,7 +73,8 @@ def attention(b: Builder, node: Node) -> None:
     )  # fmt: skip
 
 
-def _mask_steps(b: Builder, mask: Any, is_grouped: bool) -> dict[str, Any]:
+def mask_steps(b: Builder, mask: Any, is_grouped: bool) -> dict[str, Any]:
+    """A mask's place, and its distances along the axes of the scores."""
     names = [f"mask_{axis}" for axis in ("batch", "head", "query", "key")]
     if mask is None:
         return {**dict.fromkeys(names, 0), "mask": None, "mask_is_bool": False}

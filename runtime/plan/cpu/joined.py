@@ -70,7 +70,7 @@ def split(b: Builder, node: Node) -> None:
         if not _part_of_blocks(b, x, y, axis, start):
             spot, distances = b.strided(x)
             moved = spot.beyond(start * distances[axis])
-            _see(b, y, moved, distances)
+            see(b, y, moved, distances)
         start += y.shape[axis]
 
 
@@ -116,10 +116,10 @@ def view(b: Builder, node: Node) -> None:
     spot, distances = b.strided(x)
     offset, steps = _looked(node.name, node.options, x.shape, distances, y.shape)
     moved = Spot(spot.buffer, spot.offset + x.dtype.itemsize * offset)
-    _see(b, y, moved, steps)
+    see(b, y, moved, steps)
 
 
-def _see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:
+def see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:
     """Have y where its elements are, at these distances."""
     dense = zip(y.shape, steps, strides(y.shape), strict=True)
     if all(n == 1 or s == d for n, s, d in dense):

@@ -56,7 +56,7 @@ PARTS = {
 }
 
 #: Operators that others are written with and nobody else calls.
-INTERNAL = {"channel_norm", "clipped_log", "softmax_or_zero"}
+INTERNAL = {"attended_heads", "channel_norm", "clipped_log", "softmax_or_zero"}
 
 
 def family(name):

@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import burnish
 from burnish import ops
 from burnish.errors import InputError
 from burnish.kernels import attention
 from burnish.ops._kernels.lstm import lstm_sequence
-from burnish.ops.attention import softmax_or_zero
+from burnish.ops.attention import attended_heads, softmax_or_zero
 from burnish.ops.loss import softmax_cross_entropy
 from burnish.ops.norm import batch_norm, group_norm_of, layer_norm_from, rms_norm_from
 from tests.runtime.ops.kernels import (
@@ -20,6 +21,7 @@ from tests.runtime.ops.kernels import (
     close,
     pulled,
     same_for_any_threads,
+    slope,
     values,
     wide,
 )
@@ -274,3 +276,75 @@ def test_a_weight_of_another_shape_is_what_it_is_without_kernels(shape, launched
     else:
         close(layer_norm_from(x, weight, axis=-2), wanted, 32)
     assert not launched
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "booleans", "keys", "numbers"])
+@pytest.mark.parametrize(
+    ("lead", "heads", "sizes"),
+    [
+        ((2,), (3, 3), (100, 300, 20, 7)),
+        ((2,), (4, 2), (97, 257, 33, 40)),
+        ((), (4, 1), (260, 65, 8, 16)),
+        ((1,), (1, 1), (2, 3000, 17, 3)),
+    ],
+)
+def test_attention_and_its_gradients(mask, lead, heads, sizes, launched):
+    queries, keys, size, width = sizes
+    q = values(*lead, heads[0], queries, size, seed=1)
+    k = values(*lead, heads[1], keys, size, seed=2)
+    v = values(*lead, heads[1], keys, width, seed=3)
+    random = np.random.default_rng(4)
+    shown = None
+    if mask == "booleans":
+        shown = random.random((heads[0], queries, keys)) > 0.4
+        shown[:, -1] = False  # a query that sees no key
+    elif mask == "keys":
+        shown = random.random((1, keys)) > 0.4
+    elif mask == "numbers":
+        shown = values(queries, keys, seed=5)
+        shown[0] = -np.inf
+    options = {"scale": 0.3, "is_causal": mask == "causal"}
+    y, kept = same_for_any_threads(lambda: attended_heads(q, k, v, shown, **options))
+    exact = attended_heads.value(*wide((q, k, v)), shown, **options)
+    close(y, exact[0])
+    close(kept, exact[1])
+    g = values(*y.shape, seed=9)
+    given = (q, k, v, shown)
+
+    class Masked:
+        @staticmethod
+        def value(*parts, **options):
+            return attended_heads.value(*parts, shown, **options)
+
+    def pulled_back():
+        needed = [True] * 3 + [False]
+        return attended_heads.pull((g, None), (y, kept), given, options, needed)[:3]
+
+    grads = same_for_any_threads(pulled_back)
+    assert {"attention", "attention_gradient"} <= set(launched)
+    wide_given = (*wide((q, k, v)), shown)
+    wanted = attended_heads.pull(
+        (g.astype(np.float64), None), exact, wide_given, options, [True] * 3 + [False]
+    )
+    for ours, want in zip(grads, wanted, strict=False):
+        close(ours, want, 64)
+    for place, grad in enumerate(grads):
+        along = random.standard_normal(grad.shape)
+        slopes = slope(Masked, (q, k, v), g, place, along, options)
+        scale = np.linalg.norm(grad) * np.linalg.norm(along) + 1e-3
+        assert abs((grad.astype(float) * along).sum() - slopes) < 1e-4 * scale
+
+
+def test_recorded_attention_is_one_operator():
+    shape = 1, 2, 70, 40
+    parts = [
+        burnish.Tensor(values(*shape, seed=i), device="cpu:autodiff").require_grad()
+        for i in range(3)
+    ]
+    y = ops.scaled_dot_product_attention(*parts, is_causal=True)
+    assert y.node.operator is attended_heads
+    soft = ops.scaled_dot_product_attention(*parts, is_causal=True, softcap=3.0)
+    assert soft.node.operator is not attended_heads
+    found = ops.square(y).sum().backward(create_graph=True)
+    again = ops.square(parts[0].grad(found)).sum().backward()
+    assert np.isfinite(parts[0].grad(again).numpy()).all()

@@ -277,6 +277,53 @@ def test_attention(mask, sizes):
     assert "matmul" not in report
 
 
+@pytest.mark.parametrize("mask", ["none", "causal", "booleans", "numbers"])
+@pytest.mark.parametrize("shared", [1, 2])
+def test_attention_of_long_sequences(mask, shared):
+    """The gradients of 480 queries and 577 keys come without their scores."""
+    random = np.random.default_rng(len(mask))
+    q = normal(random, 1, 480, 2 * shared, 9)
+    k, v = normal(random, 1, 577, 2, 9), normal(random, 1, 577, 2, 6)
+    booleans = random.random((1, 1, 480, 577)) > 0.3
+    booleans[:, :, 7] = False
+    given = {
+        "none": None,
+        "causal": None,
+        "booleans": burnish.Tensor(booleans),
+        "numbers": burnish.Tensor(normal(random, 480, 577).astype(np.float32)),
+    }[mask]
+
+    def function(q, k, v):
+        q, k, v = (part.transpose((0, 2, 1, 3)) * 1.0 for part in (q, k, v))
+        is_causal = mask == "causal"
+        y = ops.scaled_dot_product_attention(q, k, v, given, is_causal=is_causal)
+        return y.transpose((0, 2, 1, 3)) * 1.0
+
+    report = exact(function, q, k, v)
+    assert "nothing eagerly" in report
+    assert "softmax" not in report
+
+
+def test_long_sequences_store_no_scores():
+    model = nn.MultiheadAttention(32, 4, batch_first=True).to("cpu:autodiff")
+    optimizer = optim.SGD()
+
+    @burnish.compile
+    def step(x):
+        y, _ = model(x, x, x, need_weights=False)
+        loss = ops.square(y).mean()
+        optimizer.step(0.1, model, loss.backward())
+        return loss
+
+    x = burnish.Tensor(normal(np.random.default_rng(1), 1, 1024, 32).astype(np.float32))
+    step(x)
+    plan = step._steps.known[0]._plan
+    kinds = [each.kind for each in plan.steps]
+    assert {"attention", "attention_gradient"} <= set(kinds)
+    assert "softmax" not in kinds
+    assert plan.memory.arena < 4 * 1024 * 1024 * 4
+
+
 def test_a_loss_and_formulas_of_elements():
     random = np.random.default_rng(2)
     held = Held({"x": normal(random, 6, 5), "y": normal(random, 6, 1)}, np.float32)

@@ -1,0 +1,30 @@
+"""Attention whose gradients are recorded, by kernels that keep no matrix of scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burnish.ops import attention
+from burnish.ops._cpu.call import suits
+
+
+@attention.attended_heads.on("numpy")
+def _(q, k, v, mask=None, *, scale, is_causal):
+    from burnish.kernels.attention import attended, fits
+
+    if not fits(q, k, v, mask):
+        return attention.attended_heads.value(
+            q, k, v, mask, scale=scale, is_causal=is_causal
+        )
+    kept = np.empty((*q.shape[:-1], 2), np.float32)
+    return attended(q, k, v, mask, scale, is_causal, kept), kept
+
+
+@attention.attended_heads.vjp("q", "k", "v", on="numpy")
+def _(g, y, q, k, v, mask=None, *, scale, is_causal):
+    from burnish.kernels.attention import attention_gradient, fits
+
+    known = g[1] is None and suits(g[0], y[0]) and fits(q, k, v, mask)
+    if not known:
+        return NotImplemented
+    return attention_gradient(g[0], y[0], y[1], q, k, v, mask, scale, is_causal)

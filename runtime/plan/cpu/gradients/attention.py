@@ -1,0 +1,101 @@
+"""Attention in steps of training, and its gradients, without the matrix of scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.kernels.forms import attention_gradient_room, attention_room
+from burnish.plan.cpu.attention import mask_steps
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.joined import see
+from burnish.plan.cpu.layout import strides
+from burnish.plan.cpu.table import lower, need
+from burnish.plan.graph import Node, Value
+
+
+@lower("attended_heads")
+def attended_heads(b: Builder, node: Node) -> None:
+    q, k, v, mask = node.args
+    check(node, q, k, v)
+    fields, sizes = _inputs(b, node, q, k, v, mask)
+    y, kept = node.results
+    pairs, units, shape = sizes
+    room = attention_room(*shape)
+    flops = 2 * pairs * (shape[0] + shape[2])
+    shares = b.shares(flops / 8, units)
+    b.add(
+        "attention", shares, flops=flops, **fields, **_made(b, "out", y),
+        kept=b.result(kept), space=b.new(4 * room * shares), room=room,
+        zero_if_empty=mask is not None, blocked=float("-inf"),
+    )  # fmt: skip
+
+
+@lower("attended_heads gradient")
+def attention_gradient(b: Builder, node: Node) -> None:
+    g, of_kept, y, kept, q, k, v, mask = node.args[:8]
+    need(of_kept is None, "a gradient of its sums")
+    check(node, g, y, kept, q, k, v)
+    fields, sizes = _inputs(b, node, q, k, v, mask)
+    pairs, units, shape = sizes
+    fields |= _read(b, "g", g) | _read(b, "y", y)
+    results = iter(node.results)
+    needed = node.lines[-1].function.needed[:3]
+    for name, part, is_needed in zip(
+        ("dq", "dk", "dv"), (q, k, v), needed, strict=True
+    ):
+        made = next(results) if is_needed else b.unnamed_value(part.shape)
+        fields |= _made(b, name, made)
+    room = attention_gradient_room(*shape)
+    flops = 2 * pairs * (3 * shape[0] + 2 * shape[2])
+    shares = b.shares(flops / 8, units // fields["shared"])
+    b.add(
+        "attention_gradient", shares, flops=flops, **fields, kept=b.spot(kept),
+        space=b.new(4 * room * shares), room=room,
+    )  # fmt: skip
+
+
+def _inputs(
+    b: Builder, node: Node, q: Any, k: Any, v: Any, mask: Any
+) -> tuple[dict[str, Any], tuple[int, int, tuple[int, int, int]]]:
+    """Fields of both records; pairs of queries and keys, heads, sizes for the room."""
+    need(
+        all(isinstance(p, Value) for p in (q, k, v)), "a parameter is among its inputs"
+    )
+    lead = (1,) * (4 - len(q.shape))
+    batches, heads, queries, size = lead + tuple(q.shape)
+    _, groups, keys, values = lead + tuple(v.shape)
+    fields: dict[str, Any] = mask_steps(b, mask, False)
+    for name, part in zip("qkv", (q, k, v), strict=True):
+        fields |= _read(b, name, part)
+    fields |= {
+        "batches": batches, "heads": heads, "shared": heads // groups,
+        "queries": queries, "keys": keys, "size": size, "values": values,
+        "is_causal": node.options["is_causal"], "scale": node.options["scale"],
+    }  # fmt: skip
+    pairs = batches * heads * queries * keys
+    return fields, (pairs, batches * heads, (size, keys, values))
+
+
+def _read(b: Builder, name: str, value: Value) -> dict[str, Any]:
+    """A value's place and distances, in place where its rows are contiguous."""
+    spot, steps = b.strided(value)
+    if steps[-1] != 1:
+        spot, steps = b.spot(value), strides(value.shape)
+    return {name: spot, **_distances(name, steps)}
+
+
+def _made(b: Builder, name: str, value: Value) -> dict[str, Any]:
+    """A result's place and distances: heads behind rows, as products next to it go."""
+    if len(value.shape) < 4:
+        return {name: b.result(value), **_distances(name, strides(value.shape))}
+    batches, heads, rows, width = value.shape
+    by_batch, by_row, by_head, one = strides((batches, rows, heads, width))
+    spot, steps = b.new(4 * value.size), (by_batch, by_head, by_row, one)
+    see(b, value, spot, steps)
+    return {name: spot, **_distances(name, steps)}
+
+
+def _distances(name: str, steps: tuple[int, ...]) -> dict[str, int]:
+    batch, head, row, _ = (0,) * (4 - len(steps)) + tuple(steps)
+    return {f"{name}_batch": batch, f"{name}_head": head, f"{name}_row": row}
