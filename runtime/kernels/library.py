@@ -38,15 +38,17 @@ class Library:
         loaded.tile_rows.argtypes = [number]
         self.rows: list[int] = [loaded.tile_rows(i) for i in range(5)]
         self.width: int = loaded.vector_width()
+        self.dots = False  # whether it sums products of bytes in single instructions
         try:
             same = ctypes.PYFUNCTYPE(number, address)
             held = ctypes.PyDLL(str(file))
             self.same: Any = same(("same_objects", held))
             self.all_same: Any = same(("all_same_objects", held))
             loaded.library_identity.restype = ctypes.c_char_p
-            loaded.processor_fits.restype = number
+            loaded.processor_fits.restype = loaded.sums_bytes.restype = number
             self.identity: str = loaded.library_identity().decode()
             self.fits = bool(loaded.processor_fits())
+            self.dots = bool(loaded.sums_bytes())
         except AttributeError as error:
             raise KernelError(f"kernels: {file} is of another release") from error
 

@@ -102,10 +102,11 @@ RECORDS = (
     ),
     _record(
         "gemv",
-        "x weight scales zeros bias residual out",
+        "x digits weight scales zeros bias residual out",
         "rows ins outs mode block act",
         "low high",
     ),
+    _record("digits", "x out", "rows ins"),
     _record(
         "gather",
         "ids x scales zeros out fault",
@@ -287,8 +288,12 @@ STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
 READS = {"dense": 0, "one": 1, "strided": 2}
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
 CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
-GEMV = {"rows": 0, "columns": 1, "int8": 2, "int4": 3}
-"""Layouts of weights: floats (outs, ins), (ins, outs); quantized (outs, ins)."""
+_GEMV = "rows columns int8 int4 dots8 dots4 wide8 wide4"
+GEMV = {name: i for i, name in enumerate(_GEMV.split())}
+"""Layouts of weights: floats (outs, ins), (ins, outs); quantized (outs, ins), packed
+for sums of 16 outputs in integers, and of 32 in floats."""
+DIGITS = {"bytes": 112, "block": 32}
+"""Of values as digits: the bytes of a block, and its values."""
 REDUCTIONS = {"sum": 0, "max": 1}
 VOTES = {"sum": 0, "min": 1, "max": 2}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}

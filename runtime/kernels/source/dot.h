@@ -2,6 +2,12 @@
 #pragma once
 #include "vector.h"
 
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#define HAS_DOT 1  // in an instruction
+#else
+#define HAS_DOT 0
+#endif
+
 // acc + the sum of four products of unsigned bytes of x and signed ones of w, by lane.
 #if WIDTH == 16 && defined(__AVX512VNNI__)
 INLINE ivec dot(ivec acc, ivec x, ivec w) {

@@ -3,10 +3,12 @@
 // Time is that of reading the weights, so they are not packed as floats: rows of outputs
 // (outs, ins), rows of inputs (ins, outs), or quantized weights with a scale for each block
 // along a row, which become floats in registers. A byte of 4-bit weights holds those
-// at i and i + 16 of 32, with 8 added.
+// at i and i + 16 of 32, with 8 added. Where sums of products of bytes are an instruction,
+// quantized weights are packed for them, and x is in digits: the integers' sums are exact.
 #include "activation.h"
 #include "bytes.h"
 #include "call.h"
+#include "small_weights.h"
 
 enum {
     SUMMED = 128,  // products of a lane that are summed one by one
@@ -152,6 +154,45 @@ static void columns_of(const gemv_record *r, const call *c, const float *x, floa
     }
 }
 
+// Groups of outputs of packed weights; a group is read once for all rows.
+static void groups_of(const gemv_record *r, const call *c, const float *x, float *y,
+                      int64_t first, int64_t behind) {
+    const int is_wide = r->mode == GEMV_WIDE8 || r->mode == GEMV_WIDE4;
+    const int bits = r->mode == GEMV_WIDE8 || r->mode == GEMV_DOTS8 ? 8 : 4;
+    const int64_t n = r->ins, blocks = n / BLOCK, wide = is_wide ? WIDE : LANES;
+    const int64_t counts = is_wide ? n : n / r->block, each = r->block / BLOCK;
+    const float *scales = at(c, r->scales);
+    const void *zeros = at(c, r->zeros);
+    const number_block *numbers = at(c, r->digits);
+    for (int64_t o = first; o < behind; o += wide) {
+        const int64_t group = o / wide, of = group * (is_wide ? n : counts * LANES);
+        const uint8_t *w = (const uint8_t *)at(c, r->weight) + group * wide * n * bits / 8;
+        const float *s = scales + of, *z = zeros ? (const float *)zeros + of : 0;
+        const int32_t *m = zeros ? (const int32_t *)zeros + of : 0;
+        const int64_t here = behind - o < wide ? behind - o : wide;
+        for (int64_t i = 0; i < r->rows; i++) {
+            ALIGNED float sums[WIDE];
+            const number_block *d = numbers + i * blocks;
+            const float *from = x + i * n;
+            if (is_wide && bits == 8)
+                z ? wide_group(8, 1, from, w, s, z, n, sums)
+                  : wide_group(8, 0, from, w, s, 0, n, sums);
+            else if (is_wide)
+                z ? wide_group(4, 1, from, w, s, z, n, sums)
+                  : wide_group(4, 0, from, w, s, 0, n, sums);
+            else if (!have_digits(d, blocks))
+                plain_group(bits, from, w, s, m, counts, r->block, sums);
+            else if (bits == 8)
+                m ? dot_group(8, 1, d, w, s, m, counts, each, sums)
+                  : dot_group(8, 0, d, w, s, 0, counts, each, sums);
+            else
+                m ? dot_group(4, 1, d, w, s, m, counts, each, sums)
+                  : dot_group(4, 0, d, w, s, 0, counts, each, sums);
+            memcpy(y + i * r->outs + o, sums, 4 * (size_t)here);
+        }
+    }
+}
+
 static void finished(const gemv_record *r, const float *bias, const float *residual,
                      float *y, int64_t first, int64_t behind) {
     for (int64_t o = first; o < behind; o++)
@@ -171,16 +212,19 @@ static void finished(const gemv_record *r, const float *bias, const float *resid
 void gemv(const void *record, const call *c, int64_t part, int64_t parts) {
     const gemv_record *r = record;
     const float *bias = at(c, r->bias), *residual = at(c, r->residual);
-    SHARE((r->outs + LANES - 1) / LANES);
-    const int64_t from = first * LANES, end = behind * LANES;
+    const int64_t unit = r->mode == GEMV_WIDE8 || r->mode == GEMV_WIDE4 ? WIDE : LANES;
+    SHARE((r->outs + unit - 1) / unit);
+    const int64_t from = first * unit, end = behind * unit;
     const int64_t to = end < r->outs ? end : r->outs;
     const float *x = at(c, r->x);
     float *y = at(c, r->out);
     if (from >= to) return;
     if (r->mode == GEMV_COLUMNS)
         columns_of(r, c, x, y, from, to);
-    else
+    else if (r->mode < GEMV_DOTS8)
         rows_of(r, c, x, y, from, to);
+    else
+        groups_of(r, c, x, y, from, to);
     for (int64_t i = 0; i < r->rows; i++)
         finished(r, bias, residual ? residual + i * r->outs : 0, y + i * r->outs, from, to);
 }

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #endif
 
+#include "dot.h"
 #include "call.h"
 #include "table.h"
 
@@ -203,3 +204,4 @@ void run(const record_head *t, int64_t n, char *const *arrays, int64_t count) {
 }
 
 int64_t vector_width(void) { return WIDTH; }
+int64_t sums_bytes(void) { return HAS_DOT; }

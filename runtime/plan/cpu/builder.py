@@ -133,7 +133,7 @@ class Builder:
         off: frozenset[str] = frozenset(),
         may_fault: bool = True,
     ):
-        self.rows, self.threads = library.rows, threads
+        self.rows, self.threads, self.dots = library.rows, threads, library.dots
         self.readers, self.results = readers, results
         self.read = results.union(readers)
         self.steps: list[Step] = []

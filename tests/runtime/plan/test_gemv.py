@@ -9,6 +9,7 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
+from burnish.kernels.library import library
 from burnish.lowbit import Level, QuantScheme
 from burnish.quantization import Quantizer
 from tests.runtime.plan.checks import check, same
@@ -70,6 +71,9 @@ def test_float_weights(turned, rows, sizes):
         assert exact(model, rows_of(rows, ins), other) == ["gemv"]
 
 
+HAS_DOTS = (found := library()) is not None and found.dots
+SMALL = ["digits", "gemv"] if HAS_DOTS else ["gemv"]
+
 SCHEMES = [
     QuantScheme(level=Level.channel(0)),
     QuantScheme(level=Level.tensor()),
@@ -86,12 +90,79 @@ SCHEMES = [
 def test_small_weights_become_floats_in_registers(scheme, outs, rows):
     model = Product(384, outs)
     model.quantize_weights(Quantizer(scheme=scheme))
-    assert exact(model, rows_of(rows, 384)) == ["gemv"]
-    fast = burnish.compile(model)
-    fast(rows_of(rows, 384))
-    plan = fast.planned(rows_of(rows, 384))
+    assert exact(model, rows_of(rows, 384)) == SMALL
+    plan = check(model, rows_of(rows, 384)).planned(rows_of(rows, 384))
     kept = sum(array.nbytes for array in plan.constants.values())
     assert kept < 4 * model.weight.size or outs == 1  # no second copy in floats
+
+
+WIDE = [
+    QuantScheme("q8s", level=Level.block(32)),
+    QuantScheme("q8f", "affine", Level.block(64)),
+    QuantScheme("q4s", level=Level.block(32), store="packed_u32"),
+    QuantScheme("q4f", "affine", Level.block(32)),
+    QuantScheme("q4f", level=Level.channel(0)),
+    QuantScheme("q8s", level=Level.channel(1)),
+    QuantScheme(level=Level.tensor()),
+]
+
+
+@pytest.mark.parametrize("scheme", WIDE, ids=str)
+@pytest.mark.parametrize("sizes", [(384, 192), (608, 64), (1056, 320)], ids=str)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_small_weights_of_inputs_in_rows(scheme, sizes, rows):
+    """Weights (ins, outs), as GPT-2 has them."""
+    model, other = Product(*sizes, turned=True), rows_of(rows, sizes[1], 1)
+    model.quantize_weights(Quantizer(scheme=scheme))
+    for x in (rows_of(rows, sizes[0]), Tensor(rows_of(rows, sizes[0]).data * 1e-6)):
+        by_output = scheme.level == Level.channel(1)  # floats where there are no dots
+        assert ("gemv" in exact(model, x, other)) == (HAS_DOTS or not by_output)
+
+
+@pytest.mark.parametrize("sizes", [(130, 96), (77, 64)], ids=str)
+def test_inputs_in_rows_of_any_number(sizes):
+    model = Product(*sizes, turned=True)
+    for scheme in WIDE[:5]:
+        blocks = QuantScheme(scheme.value, scheme.mode, Level.block(32))
+        model.quantize_weights(Quantizer(scheme=blocks))
+        assert exact(model, rows_of(1, sizes[0])) == ["gemv"]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[:5], ids=str)
+def test_sums_in_integers_are_as_exact_as_in_floats(scheme):
+    """Values of any size side by side: the error is of the block's largest."""
+    draw = np.random.default_rng(3)
+    model = Product(384, 48, bias=False)
+    model.quantize_weights(Quantizer(scheme=scheme))
+    values = draw.standard_normal((4, 384)) * 10.0 ** draw.uniform(-8, 8, (4, 384))
+    for x in (
+        values,
+        values * 1e-36,
+        values * 1e24,
+        np.eye(4, 384),
+        np.zeros((2, 384)),
+    ):
+        x = x.astype(np.float32)
+        weight = model.weight.data.astype(np.float64).T
+        truth = np.maximum(x.astype(np.float64) @ weight, 0)
+        bound = np.abs(x.astype(np.float64)) @ np.abs(weight) + 1e-44
+        for few in (x[:1], x[:2], x):
+            y = burnish.compile(model)(Tensor(few)).data
+            off = np.abs(y - truth[: len(few)]) / bound[: len(few)]
+            assert off.max() < 2e-6  # of float32's 6e-8, by sums of 384 products
+
+
+@pytest.mark.parametrize("scheme", [SCHEMES[2], SCHEMES[3]], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e30, 1e-40])
+def test_odd_numbers_times_small_weights(scheme, turned, number):
+    model, x = Product(384, 64, turned=turned, bias=False), rows_of(2, 384)
+    model.quantize_weights(Quantizer(scheme=scheme))
+    with np.errstate(all="ignore"):
+        x.data[1, 40] = number
+        check(model, x)
+        x.data[1] = number
+        check(model, x)
 
 
 @pytest.mark.parametrize(
