@@ -150,7 +150,7 @@ def test_the_demo_learns_and_keeps_its_files(mnist: Path, capsys: Captured) -> N
     )
     assert before < 50 < 90 < after
     assert "\x1b" not in printed.out
-    assert sorted(path.name for path in Path("kept").iterdir()) == [
+    assert sorted(path.name for path in Path("kept").glob("*.*")) == [
         "mnist.onnx",
         "mnist.py",
         "mnist.safetensors",

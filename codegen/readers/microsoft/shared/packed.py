@@ -15,7 +15,7 @@ def unpacked(stored: np.ndarray, bits: int) -> np.ndarray:
     """Bytes to numbers of few bits along the last axis."""
     if bits == 8:
         return stored
-    shifts = np.arange(0, 8, bits, np.uint8)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
     parts = stored[..., None] >> shifts & np.uint8((1 << bits) - 1)
     return parts.reshape(*stored.shape[:-1], -1)
 
