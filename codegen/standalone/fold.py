@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 _LIBRARY = "np"
 _ASKS_LIBRARY = frozenset(("namespace", "library_of"))
-_ASKS_KERNELS = frozenset(("_has_kernel",))
+_ASKS_KERNELS = frozenset(("_has_kernel", "_is_kept"))
 _TRANSPARENT = frozenset(("composed", "explained", "memory_bound", "call", "draw"))
 """Decorators that only say something to error messages, gradients and programs."""
 
