@@ -279,6 +279,6 @@ def _of_best_groups(
         [-1],
         keepdims=1,
     )
-    low = op.number(float(np.finfo(np.float32).min), ranked)
+    low = op.lowest(ranked)
     seen = op.Where(op.Cast(is_kept, to=ir.DataType.BOOL), by_group, low)
     return op.Reshape(seen, [-1, experts])

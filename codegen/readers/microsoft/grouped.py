@@ -23,8 +23,6 @@ from burnish.codegen.readers.microsoft.shared.caches import (
 )
 from burnish.codegen.readers.microsoft.shared.masks import triangle
 
-_LOWEST = float(np.finfo(np.float32).min)
-
 
 @microsoft("GroupQueryAttention")
 def group_query_attention(
@@ -109,8 +107,7 @@ def group_query_attention(
         )
         if head_sink is not None and mask is None:
             mask = op.number(0.0, query)
-        low = op.number(_LOWEST, query)
-        mask = seen if mask is None else op.Where(seen, mask, low)
+        mask = seen if mask is None else op.Where(seen, mask, op.lowest(query))
     if head_sink is not None:
         mask = _with_sink(op, mask, head_sink, num_heads)
         seen_k, seen_v = (op.Pad(x, [0, 0, 0, 0, 0, 0, 1, 0]) for x in (seen_k, seen_v))

@@ -114,6 +114,14 @@ class Builder:
             return made
         return self.value(np.array(number, like.dtype.numpy()))
 
+    def lowest(self, like: ir.Value) -> ir.Value:
+        """The lowest finite number of the type of `like`; float32's if it is unknown.
+
+        A mask of it keeps rows finite that see nothing.
+        """
+        dtype = ir.DataType.FLOAT if like.dtype is None else like.dtype
+        return self.number(float(dtype.min), like)
+
     def split(self, x: Any, axis: int, sizes: Sequence[int]) -> Sequence[ir.Value]:
         """Parts of x of these sizes along an axis."""
         given = (x, list(sizes))

@@ -14,8 +14,6 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     size,
 )
 
-_LOWEST = float(np.finfo(np.float32).min)
-
 
 def hidden(
     op: Builder, q: Any, k: Any, mask: Any, low: float, bias: Any, causal: bool
@@ -34,7 +32,7 @@ def hidden(
     seen = triangle(op, q, k)
     if made is None:
         return seen
-    return op.Where(seen, made, _number(op, _LOWEST, q))
+    return op.Where(seen, made, op.lowest(q))
 
 
 def _added(op: Builder, q: Any, k: Any, mask: Any, low: float, like: Any) -> Any:
