@@ -31,6 +31,14 @@ INLINE vec steps_of(vec x, const scheme *s) {
     return at_least(big_steps(x, s) - (float)BIG, s->low);
 }
 
+// The same scheme for numbers from `least` to `most`, whose steps a negative scale swaps.
+INLINE scheme within_bounds(const scheme *s, vec least, vec most) {
+    const vec one = steps_of(least, s), other = steps_of(most, s);
+    scheme to = *s;
+    to.low = at_most(one, other), to.high = at_least(one, other);
+    return to;
+}
+
 INLINE scheme scheme_of(const call *c, int64_t scale, int64_t zero, int64_t i,
                         int64_t low, int64_t high) {
     const float *scales = at(c, scale);

@@ -2,6 +2,8 @@
 //
 // Codes are bytes, 128 above, in rows of a pixel's channels; those after the last channel
 // represent 0, of operands and of results.
+#include <math.h>
+
 #include "call.h"
 #include "codes.h"
 
@@ -33,15 +35,15 @@ typedef struct {
 static summing summing_of(const meaning *a, const meaning *b, const scheme *to, float low,
                           float high) {
     const float by_a = a->unit[0] / to->scale[0], by_b = b->unit[0] / to->scale[0];
-    const float largest = 255 * (by_a + by_b);
+    const float largest = 255 * (fabsf(by_a) + fabsf(by_b));
     const int32_t doubt = largest < 60000 ? (int32_t)(5 + largest / 64) : 0;
     const float to_byte = to->zero[0] + (FLOOR + SHIFT + .5f);
     const double offset = to_byte - (double)by_a * a->middle[0] - (double)by_b * b->middle[0];
-    const vec least = steps_of(all(low), to), most = steps_of(all(high), to);
+    const scheme bound = within_bounds(to, all(low), all(high));
     return (summing){
         .by = {.offset = all((float)offset),
-               .low = least + to_byte,
-               .high = most + to_byte,
+               .low = bound.low + to_byte,
+               .high = bound.high + to_byte,
                .doubt = doubting(doubt)},
         .by_a = all(by_a),
         .by_b = all(by_b),

@@ -88,9 +88,8 @@ static void outputs_of(const quantized_record *r, const call *c, int64_t channel
     o->least = all(r->act == ACT_RELU ? 0 : is_clip ? (float)r->low : -__builtin_inff());
     o->most = all(is_clip ? (float)r->high : __builtin_inff());
     if (r->y_scale >= 0) {
-        o->to = o->bound = scheme_of(c, r->y_scale, r->y_zero, 0, r->y_low, r->y_high);
-        o->bound.low = steps_of(o->least, &o->to);
-        o->bound.high = steps_of(o->most, &o->to);
+        o->to = scheme_of(c, r->y_scale, r->y_zero, 0, r->y_low, r->y_high);
+        o->bound = within_bounds(&o->to, o->least, o->most);
     }
     const vec step = all(r->one ? *(const float *)at(c, r->x_scale) : 1);
     const int32_t middle = r->one ? middle_of(r, c, 0) : 1;

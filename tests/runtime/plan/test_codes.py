@@ -118,27 +118,51 @@ def test_scales_far_from_those_of_the_sums(scale):
         check_equal(model, tensor(1, 20, 5, 6))
 
 
-@pytest.mark.parametrize("second", [0.02, 0.01 * (1 + 1e-7), 3.0, 1e-5])
-def test_sums_of_codes_halfway_between_two_codes(second):
-    class Sum(nn.Module):
-        def __init__(self):
-            self.a, self.b, self.c = (nn.FakeQuantize() for _ in range(3))
-            for each, scale, zero in zip(
-                (self.a, self.b, self.c), (0.01, second, 0.02), (0, 3, -5), strict=True
-            ):
-                each.scale = Tensor(np.full(1, scale, np.float32))
-                each.zero_point = Tensor(np.full(1, zero, np.int8))
+class Sum(nn.Module):
+    """c(act(a(x) + b(y))), each rounded."""
 
-        def forward(self, x, y):
-            return self.c(ops.relu(self.a(x) + self.b(y)))
+    def __init__(self, act, *params):
+        self.a, self.b, self.c = (nn.FakeQuantize() for _ in params)
+        self.act = act
+        for each, (scale, zero) in zip((self.a, self.b, self.c), params, strict=True):
+            each.scale = Tensor(np.full(1, scale, np.float32))
+            each.zero_point = Tensor(np.full(1, zero, np.int8))
 
+    def forward(self, x, y):
+        return self.c(self.act(self.a(x) + self.b(y)))
+
+
+def check_all_sums(model):
+    """Sums of any two codes are equal bit for bit."""
     steps = np.arange(-130, 130, dtype=np.float32)
-    x = Tensor(np.repeat(steps[None] * np.float32(0.01), 260, 0))
-    y = Tensor(np.repeat(steps[:, None] * np.float32(second), 260, 1))
-    model = Sum()
+    x = Tensor(np.repeat((steps * model.a.scale.data)[None], 260, 0))
+    y = Tensor(np.repeat((steps * model.b.scale.data)[:, None], 260, 1))
     fast = burnish.compile(model)
     np.testing.assert_array_equal(fast(x, y).data, model(x, y).data)
     assert kinds(fast)["codes_sum"] == 1
+
+
+@pytest.mark.parametrize("second", [0.02, 0.01 * (1 + 1e-7), 3.0, 1e-5])
+def test_sums_of_codes_halfway_between_two_codes(second):
+    check_all_sums(Sum(ops.relu, (0.01, 0), (second, 3), (0.02, -5)))
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("ends", [(0.01, -0.013), (-0.01, -0.013), (-9.7, 9.3)])
+@pytest.mark.parametrize("scale", [0.02, -0.02, -7e-5])
+def test_sums_of_codes_with_negative_scales(scale, ends, act):
+    first, second = ends
+    check_all_sums(Sum(act, (first, 0), (second, 3), (scale, -5)))
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize(
+    "scales", [(0.02, -0.03), (-0.02, 0.03), (-0.02, -0.03)], ids=str
+)
+@pytest.mark.parametrize("groups", [1, 32])
+def test_products_with_negative_scales(groups, scales, act):
+    layer = nn.Conv2d(32, 32, 3, padding=1, groups=groups)
+    check_equal(Two(layer, act, 32, scales=scales), tensor(2, 32, 9, 13))
 
 
 @pytest.mark.parametrize("size", [0.25, 30.0])
