@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from burnish.codegen.program import BinOp, Call, Conditional, Expression, Literal
+from burnish.codegen.symbolic.terms import Term
 
-Term = tuple[str, ...]
+Names = tuple[str, ...]
 
 MOST_DIMS = 64
 """How many dimensions an array of NumPy's can have."""
@@ -31,24 +32,24 @@ _HIDDEN = "\u0294"
 
 @dataclass(frozen=True)
 class Size:
-    """How often each product of names counts; () is the product of none, 1."""
+    """A sum of terms: whole multiples of products of sorted names."""
 
-    terms: frozenset[tuple[Term, int]]
+    terms: frozenset[Term]
 
     @classmethod
-    def of(cls, counts: dict[Term, int]) -> Size:
+    def of(cls, counts: dict[Names, int]) -> Size:
         """A size from counts, zeros dropped; one name where the terms are too many."""
-        terms = frozenset((term, n) for term, n in counts.items() if n)
-        large = any(len(term) > _MOST or abs(n) >> 63 for term, n in terms)
+        terms = frozenset(Term(names, n) for names, n in counts.items() if n)
+        large = any(len(t.names) > _MOST or abs(t.times) >> 63 for t in terms)
         return cls._hidden(terms) if large or len(terms) > _MOST else cls(terms)
 
     @classmethod
-    def _hidden(cls, terms: frozenset[tuple[Term, int]]) -> Size:
+    def _hidden(cls, terms: frozenset[Term]) -> Size:
         """An internal symbol that records whether it is nonnegative."""
-        name = f"?{hashlib.sha256(repr(sorted(terms)).encode()).hexdigest()}"
-        parts = {((name,), 1)}
-        if any(n < 0 for _, n in terms):
-            parts.add(((f"{name}_",), -1))
+        digest = hashlib.sha256(repr(sorted(map(str, terms))).encode()).hexdigest()
+        parts = {Term((f"?{digest}",))}
+        if any(term.times < 0 for term in terms):
+            parts.add(Term((f"?{digest}_",), -1))
         return cls(frozenset(parts))
 
     @classmethod
@@ -62,16 +63,17 @@ class Size:
         return cls.of({(name,): 1})
 
     def __add__(self, other: Size) -> Size:
-        counts = Counter(dict(self.terms))
-        for term, n in other.terms:
-            counts[term] += n
+        counts = Counter(self._counts)
+        for term in other.terms:
+            counts[term.names] += term.times
         return Size.of(counts)
 
     def __mul__(self, other: Size) -> Size:
-        counts: Counter[Term] = Counter()
-        for one, n in self.terms:
-            for two, m in other.terms:
-                counts[tuple(sorted((*one, *two)))] += n * m
+        counts: Counter[Names] = Counter()
+        for one in self.terms:
+            for two in other.terms:
+                names = tuple(sorted((*one.names, *two.names)))
+                counts[names] += one.times * two.times
         return Size.of(counts)
 
     def __sub__(self, other: Size) -> Size:
@@ -81,15 +83,11 @@ class Size:
         """The quotient where one product of names divides all of it, else None."""
         if len(other.terms) != 1:
             return None
-        ((by, m),) = other.terms
-        counts: dict[Term, int] = {}
-        for term, n in self.terms:
-            left = Counter(term)
-            left.subtract(by)
-            if n % m or min(left.values(), default=0) < 0:
-                return None
-            counts[tuple(sorted(left.elements()))] = n // m
-        return Size.of(counts)
+        (by,) = other.terms
+        parts = [term.divided(by) for term in self.terms]
+        if any(part is None or part.over != 1 for part in parts):
+            return None
+        return Size(frozenset(part for part in parts if part is not None))
 
     def __floordiv__(self, other: Size) -> Size:
         exact = self.divided(other)
@@ -99,15 +97,25 @@ class Size:
 
     def renamed(self, names: Mapping[str, str]) -> Size:
         """The same with other names."""
-        counts: Counter[Term] = Counter()
-        for term, n in self.terms:
-            counts[tuple(sorted(names.get(name, name) for name in term))] += n
+        counts: Counter[Names] = Counter()
+        for term in self.terms:
+            renamed = tuple(sorted(names.get(name, name) for name in term.names))
+            counts[renamed] += term.times
         return Size.of(counts)
+
+    @property
+    def _counts(self) -> dict[Names, int]:
+        return {term.names: term.times for term in self.terms}
+
+    @property
+    def constant(self) -> int:
+        """The part without a name."""
+        return self._counts.get((), 0)
 
     @property
     def value(self) -> int | None:
         """The number, where the size is one."""
-        counts = dict(self.terms)
+        counts = self._counts
         return counts.get((), 0) if counts.keys() <= {()} else None
 
     @property
@@ -115,13 +123,13 @@ class Size:
         """The name, where the size is one name."""
         if len(self.terms) != 1:
             return None
-        ((term, n),) = self.terms
-        return term[0] if n == 1 and len(term) == 1 else None
+        (term,) = self.terms
+        return term.names[0] if term.times == 1 and len(term.names) == 1 else None
 
     @property
     def nonnegative(self) -> bool:
         """Whether the size's form proves that it is nonnegative."""
-        return all(n > 0 for _, n in self.terms)
+        return all(term.times > 0 for term in self.terms)
 
     @property
     def dim(self) -> int | str:
@@ -130,11 +138,8 @@ class Size:
         return str(self) if number is None else number
 
     def __str__(self) -> str:
-        parts = []
-        for term, n in sorted(self.terms, key=lambda t: (-len(t[0]), t[0])):
-            factors = [str(n)] if n != 1 or not term else []
-            parts.append("*".join([*factors, *term]))
-        return " + ".join(parts) or "0"
+        ordered = sorted(self.terms, key=lambda term: (-len(term.names), term.names))
+        return " + ".join(map(str, ordered)) or "0"
 
 
 ONE = Size.number(1)
@@ -179,8 +184,7 @@ def _read(tree: ast.expr) -> Size:
 def unequal(one: Size, other: Size) -> bool:
     """Whether two sizes must differ: one is the other plus more than nothing."""
     for difference in (one - other, other - one):
-        constant = dict(difference.terms).get((), 0)
-        if difference.nonnegative and constant > 0:
+        if difference.nonnegative and difference.constant > 0:
             return True
     return False
 

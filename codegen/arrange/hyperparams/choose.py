@@ -15,13 +15,14 @@ from burnish.codegen.arrange.hyperparams.io_sizes import (
     name_results,
     name_vocabulary,
 )
+from burnish.codegen.arrange.hyperparams.names import HEAD_DIM, cut, whole
 from burnish.codegen.arrange.hyperparams.rewrite import Arguments, write
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Product
 from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, SizeUses
-from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM, Term
 from burnish.codegen.arrange.hyperparams.towers import name_towers
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import ClassPlan
+from burnish.codegen.symbolic.terms import Term
 
 _WIDTH = frozenset(("normalized_shape", "embedding_dim"))
 _LEAST = 4
@@ -152,11 +153,11 @@ def _follow(tied: SizeUses) -> None:
     """Sizes that are products of named ones, until no more is found."""
     derived = "heads" in tied.values and HEAD_DIM not in tied.values
     if derived:
-        tied.terms = {root: term.cut() for root, term in tied.terms.items()}
+        tied.terms = {root: cut(term) for root, term in tied.terms.items()}
     while sum(_followed(tied, product) for product in tied.ties.products):
         pass
     if derived:
-        tied.terms = {root: term.whole() for root, term in tied.terms.items()}
+        tied.terms = {root: whole(term) for root, term in tied.terms.items()}
 
 
 def _followed(tied: SizeUses, product: Product) -> bool:

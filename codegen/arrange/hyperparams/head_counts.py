@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from burnish.codegen.arrange.hyperparams.names import HEAD_DIM
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Product
 from burnish.codegen.arrange.hyperparams.size_uses import FEATURES, SizeUses
-from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM, Term
+from burnish.codegen.symbolic.terms import Term
 
 _TOGETHER = (2, 3)
 """How many of queries, keys and values one layer makes; other factors are no such."""

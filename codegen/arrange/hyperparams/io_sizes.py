@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from burnish.codegen.arrange.analysis.holes import Slot
+from burnish.codegen.arrange.hyperparams.names import kind
 from burnish.codegen.arrange.hyperparams.size_classes import Node
 from burnish.codegen.arrange.hyperparams.size_uses import SizeUses, Use
-from burnish.codegen.arrange.hyperparams.terms import Term, kind
+from burnish.codegen.symbolic.terms import Term
 
 _CLASSES = re.compile("logit|class|prob|score")
 _WORDS = re.compile("word|tok|wte|^embed")

@@ -11,9 +11,9 @@ from math import lcm
 from burnish.codegen.arrange.analysis.holes import Hole, filled
 from burnish.codegen.arrange.analysis.shape_contracts import contract
 from burnish.codegen.arrange.hyperparams.head_reshapes import by_heads
+from burnish.codegen.arrange.hyperparams.names import HALF, HEAD_DIM, ORDER, kind
 from burnish.codegen.arrange.hyperparams.scales import scaled
 from burnish.codegen.arrange.hyperparams.size_classes import Node, Ties
-from burnish.codegen.arrange.hyperparams.terms import HALF, HEAD_DIM, ORDER, Term, kind
 from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.program import (
     BinOp,
@@ -28,6 +28,7 @@ from burnish.codegen.program import (
     every_expression,
     walk,
 )
+from burnish.codegen.symbolic.terms import Term
 
 _DERIVED = BinOp("//", Name("dim"), Name("heads"))
 _HALVED = Term((HEAD_DIM,), over=2)

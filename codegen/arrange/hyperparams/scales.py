@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from burnish.codegen.arrange.hyperparams.terms import HEAD_DIM
+from burnish.codegen.arrange.hyperparams.names import HEAD_DIM
 from burnish.codegen.program import (
     BinOp,
     Block,

@@ -10,8 +10,8 @@ from functools import cached_property
 from burnish.codegen.arrange.analysis.holes import Slot
 from burnish.codegen.arrange.hyperparams.propagate import read
 from burnish.codegen.arrange.hyperparams.size_classes import Node
-from burnish.codegen.arrange.hyperparams.terms import Term
 from burnish.codegen.program import ClassPlan, called_by, demand_order
+from burnish.codegen.symbolic.terms import Term
 
 FEATURES = frozenset(
     ("in_features", "out_features", "normalized_shape", "embedding_dim")
