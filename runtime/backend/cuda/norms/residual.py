@@ -41,11 +41,13 @@ def add_norm(
     center: bool,
     dtype: np.dtype[Any],
     kept: np.dtype[Any] | None,
+    half: np.dtype[Any] | None = None,
 ) -> Any:
     """(x + z, its rows standardized in `dtype`), or None where no kernel does it.
 
     x (..., n); z broadcasts to it, whole rows of it, or is None; weight and bias (n,)
     of one dtype, or None. kept: the dtype of the sum; None where nobody asks for it.
+    half: a dtype that the result is rounded to as well, in a third array.
     """
     import cupy
 
@@ -65,18 +67,19 @@ def add_norm(
     held = given[0] if given else x
     y = cupy.ndarray(x.shape, dtype)
     total = y if kept is None else cupy.ndarray(x.shape, kept)
+    also = y if half is None else cupy.ndarray(x.shape, half)
     read = [x if a is None else a for a in (x, z, weight, bias)]
     types = (x.dtype.name, "" if z is None else z.dtype.name, held.dtype.name)
-    aligned = not any(a.data.ptr & 31 for a in (*read, y, total))
+    aligned = not any(a.data.ptr & 31 for a in (*read, y, total, also))
     rows = x.size // n
     form = (center, weight is not None, bias is not None)
-    made = _prepared(n, rows, types, dtype, kept, aligned, form)
+    made = _prepared(n, rows, types, dtype, kept, half, aligned, form)
     if made is None:
         return None
     code, blocks, threads = made
     sizes = np.uint32(rows), np.uint32(repeats[1] // n), np.float32(eps)
-    code(blocks, threads, (*read, y, total, *sizes))
-    return total, y
+    code(blocks, threads, (*read, y, total, also, *sizes))
+    return (total, y) if half is None else (total, y, also)
 
 
 def fits(n: int) -> bool:
@@ -86,10 +89,18 @@ def fits(n: int) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _prepared(
-    n: int, rows: int, types: Any, dtype: Any, kept: Any, aligned: bool, form: Any
+    n: int,
+    rows: int,
+    types: Any,
+    dtype: Any,
+    kept: Any,
+    half: Any,
+    aligned: bool,
+    form: Any,
 ) -> Any:
     """The kernel, its blocks, and a block's threads; None for rows too long or many."""
-    width = 8 if "float16" in types or "bfloat16" in types else 4
+    halves = (*types, "" if half is None else half.name)
+    width = 8 if "float16" in halves or "bfloat16" in halves else 4
     packed = aligned and n % width == 0
     width = width if packed else 1
     lanes = _lanes(n, width)
@@ -110,6 +121,7 @@ def _prepared(
         z=z,
         given=given,
         sum="" if kept is None else ELEMENTS[kept.name],
+        half="" if half is None else ELEMENTS[half.name],
         center=center,
         weighted=weighted,
         biased=biased,

@@ -22,6 +22,7 @@ from burnish.plan.cuda.stepping.attended import attention
 from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
 from burnish.plan.cuda.stepping.normalized import Normalized, normalization
 from burnish.plan.cuda.stepping.scaled import scaled_backward
+from burnish.plan.cuda.stepping.summed import Summed, row_normalized, summed
 from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
@@ -94,6 +95,8 @@ class Following:
                 self._look(each)
                 if not self._is_own(each):
                     self.seen[id(each)] = (weakref.ref(each), each.data)
+            elif type(each) is Summed:
+                mapped(each.parts, self._look)
         args, options = mapped((args, options), _plain)
         for each in args:
             if type(each) is Normalized:
@@ -101,10 +104,13 @@ class Following:
                 if joined is not None:
                     self._note(joined)
                     return joined
+        if (sum_ := self._summed(function, args)) is not None:
+            return sum_
         with self.away():
+            made: Any = None
             if self._mixed is not None:
                 args, options = self._mixed.given(function, args, options)
-            made: Any = None
+                made = self._row_normalized(self._mixed, function, args, options)
             if function is batch_norm_train and self._is_norm:
                 made = normalization(self.away, *args, **options)
             elif function is scaled_dot_product_attention and self._mixed is not None:
@@ -116,6 +122,26 @@ class Following:
             if isinstance(each, Variable):
                 self._note(each)
         return made
+
+    def _summed(self, function: Any, args: tuple[Any, ...]) -> Variable | None:
+        """A sum that waits for a norm; None for any other call."""
+        if self._mixed is None:
+            return None
+        made = summed(function, args, self._mixed.dtype, self.away)
+        if made is not None:
+            self._note(made)
+        return made
+
+    def _row_normalized(
+        self, mixed: Mixed, function: Any, args: tuple[Any, ...], options: Any
+    ) -> Variable | None:
+        """A norm's result, with its copies in half precision; None for other calls."""
+        found = row_normalized(function, args, options, mixed.dtype)
+        if found is None:
+            return None
+        y, copies = found
+        mixed.keep(y, y.data, copies)
+        return y
 
     def keeps(self, function: Any) -> bool:
         """Whether a function that is made of operators is one call.
@@ -227,7 +253,9 @@ class Following:
         """A result, as it is; notes what no graph can give."""
         if isinstance(item, Live):
             return float(item)
-        if type(item) is Normalized:
+        if type(item) is Summed:
+            mapped(item.parts, self._look)
+        if type(item) is Normalized or type(item) is Summed:
             item = item.whole()
         if type(item) is Tensor:
             self._look(item)

@@ -93,7 +93,7 @@ class Mixed:
         self.dtype = dtype
         self.parameters: dict[int, Stored] = {}
         self._made: dict[int, tuple[Any, Any]] = {}
-        self._kept: dict[int, tuple[Any, Any, Variable]] = {}
+        self._kept: dict[int, tuple[Any, Any, list[Variable]]] = {}
 
     def given(self, function: Any, args: Any, options: Any) -> Any:
         """A call's arguments and options, in the precision that it is for."""
@@ -144,7 +144,8 @@ class Mixed:
         kept, key = self._kept, id(own)
         known = kept.get(key)
         if known is not None and known[0]() is own and known[1] is array:
-            return known[2]
+            copies = known[2]
+            return copies.pop() if len(copies) > 1 else copies[0]
         is_turned = last and len(own.shape) > 2 and set(own.shape[2:]) != {1}
         options: dict[str, Any] = {"dtype": self.dtype, "last": is_turned}
         if isinstance(own, Stored) and own.scheme is None:
@@ -155,9 +156,13 @@ class Mixed:
             made = rounded_parameter(own, **options, made=given)
         else:
             made = rounded(own, **options)
-        gone = weakref.ref(own, lambda _: kept.pop(key, None))
-        kept[key] = gone, array, made
+        self.keep(own, array, [made])
         return made
+
+    def keep(self, own: Any, array: Any, copies: list[Variable]) -> None:
+        """What a value of `array` is in half precision; the last one serves on."""
+        kept, key = self._kept, id(own)
+        kept[key] = weakref.ref(own, lambda _: kept.pop(key, None)), array, copies
 
 
 def _is_float(item: Any, half: np.dtype[Any]) -> bool:
