@@ -2,7 +2,7 @@
 
 A record writes a parameter's new values over the old ones. An array that was read never
 changes: where anybody else has it, or a part of it, the record gets a copy. Until it is
-done, others who ask for the parameter wait.
+done, others who read or assign the parameter wait.
 """
 
 from __future__ import annotations
@@ -77,10 +77,12 @@ class Updates:
     ) -> None:
         numbers: dict[Any, tuple[dict[str, Any], list[int]]] = {}
         slots, addresses = [], []
+        for _, each in some:
+            alive.pop(each.weight.root.buffer.slot, None)
+        updating.take(values[each.place] for _, each in some)
         for row, each in some:
             param: Param = values[each.place]
-            alive.pop(each.weight.root.buffer.slot, None)
-            array = updating.take(param)
+            array = updating.of(param)
             seen = self._seen.get(row)
             if seen is None or not each.rule.is_begun(each.path, seen.state):
                 state = each.rule.begun(each.path, param, array)
@@ -135,22 +137,29 @@ class Updating:
         self._taken: dict[int, tuple[Param, Array, Loan]] = {}  # with the old values
         self._is_done = threading.Event()
 
-    def take(self, param: Param) -> Array:
-        """The values of a parameter in memory that nobody else has."""
-        key = id(param)
-        if key in self._taken:  # of an update before, in the same records
-            return self._taken[key][2].array
-        held = [param.data]
+    def take(self, params: Iterable[Param]) -> None:
+        """Take parameters' values into memory that nobody else has.
+
+        All plans take them in one order: none waits for another that waits for it.
+        """
+        by_id = {id(param): param for param in params}
+        for key in sorted(by_id):
+            self._take(by_id[key])
+
+    def of(self, param: Param) -> Array:
+        """The values of a parameter that was taken."""
+        return self._taken[id(param)][2].array
+
+    def _take(self, param: Param) -> None:
         loan = Loan(self._is_done)
-        param.lend(loan)  # whoever read it before is seen now, and no one later
+        held = [param.take(loan)]  # whoever read it before is seen now, no one later
         try:
             loan.array = _own(held)
         except BaseException:
             loan.array = held[0]
             param.end_loan(loan)
             raise
-        self._taken[key] = param, held.pop(), loan
-        return loan.array
+        self._taken[id(param)] = param, held.pop(), loan
 
     def end(self) -> None:
         """Give the parameters their new values."""

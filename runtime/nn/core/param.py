@@ -22,12 +22,13 @@ from burnish.steps import call
 from burnish.tensor import Tensor, is_literal, literal
 
 _making = threading.RLock()
+_changing = threading.RLock()  # held briefly: who has it waits for no loan
 
 
 class Loan:
     """What a parameter has in place of an initializer while its values are changed.
 
-    Who asks for them waits. array: the values, once it is done.
+    Who reads or assigns them waits. array: the values, once it is done.
     """
 
     __slots__ = ("_is_done", "array")
@@ -81,6 +82,7 @@ class Stored(Tensor):
             self._dtype = dtype_from(type(self).__name__, dtype)
             self._initial, self._value = initial, None
         else:
+            self._initial = None
             self._hold(initial)
             held = self._value
             self.device = Device.of(held.codes if isinstance(held, Packed) else held)
@@ -89,9 +91,26 @@ class Stored(Tensor):
         value = _plain(value)
         if is_literal(value):
             value = np.asarray(*literal(value, Device("cpu")))
-        self._value = value if hasattr(value, "dtype") else np.asarray(value)
-        self._shape, self._dtype = self._value.shape, self._value.dtype
-        self._initial = None
+        self._keep(value if hasattr(value, "dtype") else np.asarray(value))
+
+    def _keep(self, value: Any) -> None:
+        """Hold an array or a packed form; waits while the values are lent."""
+        self._begin_change()
+        try:
+            self._value, self._initial = value, None
+            self._shape, self._dtype = value.shape, value.dtype
+        finally:
+            _changing.release()
+
+    def _begin_change(self) -> None:
+        """Take the lock of changes; waits while the values are lent."""
+        while True:
+            _changing.acquire()
+            loan = self._initial
+            if not isinstance(loan, Loan):
+                return
+            _changing.release()
+            loan.value()
 
     def assign(self, value: Any, dtype: Any = None) -> None:
         """Give it these values, cast to `dtype` when given; its device stays.
@@ -149,13 +168,30 @@ class Stored(Tensor):
         """As `assign`, which checks them."""
         self.assign(values)
 
-    def lend(self, values: Callable[..., Array] | Loan) -> None:
+    def lend(self, values: Callable[..., Array]) -> None:
         """Its values are what `values(shape, dtype, device)` gives when it is asked."""
-        self._initial, self._value = values, None
+        self._begin_change()
+        try:
+            self._initial, self._value = values, None
+        finally:
+            _changing.release()
+
+    def take(self, loan: Loan) -> Array:
+        """Its last values before a loan: no one else reads or changes them meanwhile.
+
+        Waits while the values are lent.
+        """
+        while True:
+            held = self.held
+            with _changing:
+                if self._value is held:
+                    self._initial, self._value = loan, None
+                    return held.unpack() if type(held) is Packed else held
 
     def end_loan(self, loan: Loan) -> None:
         """Its values are those of a loan from now on: of its own shape and dtype."""
-        self._value, self._initial = loan.array, None
+        with _changing:
+            self._value, self._initial = loan.array, None
 
     def is_lent(self, values: Callable[..., Array]) -> bool:
         """Whether it was lent these values, and none has been read yet."""
@@ -245,9 +281,13 @@ class Stored(Tensor):
 
     def place(self, device: Device) -> None:
         """Move to `device`; on an autodiff device a trainable one is recorded."""
-        if self._value is not None and device.inner() is not self.device.inner():
-            self._value = _put(device, self._value)
-        self.device = device
+        self._begin_change()
+        try:
+            if self._value is not None and device.inner() is not self.device.inner():
+                self._value = _put(device, self._value)
+            self.device = device
+        finally:
+            _changing.release()
         self._track()
 
     def freeze(self, frozen: bool = True) -> None:
@@ -285,7 +325,7 @@ version: Callable[[Stored], Any] = operator.attrgetter("_value")
 
 def _restored(kind: Any, value: Array | Packed, device: Device, trainable: bool) -> Any:
     made = object.__new__(kind)
-    made.node, made.index = None, 0
+    made.node, made.index, made._initial = None, 0, None
     made.device, made.trainable = device, trainable
     made._hold(_put(device, value))
     made._track()
