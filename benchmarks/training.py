@@ -3,6 +3,7 @@
     python benchmarks/training.py [--threads 1,2] [--only TEXT,TEXT] [--rounds 6]
         [--contenders planned,plain,torch,channels_last,torch.compile]
         [--own-time] [--explain] [--patience 2] [--json FILE]
+    python benchmarks/training.py --errors  # of gradients: see gradient_errors.py
 
 A step is the forward pass, the loss, the gradients and the update of Adam, PyTorch's
 fused; all in float32, from the same weights. "planned" is a plan of `burnish.compile`;
@@ -21,119 +22,14 @@ import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from networks import (
-    cnn,
-    convnext_t,
-    efficientnet_b0,
-    gan,
-    mobilenet_v2,
-    resnet18,
-    resnet50,
-    unet,
-)
 from race import Run, means, race
-from sequences import tagger, transformer, vit
+from training_rows import ROWS, Row, given, is_trained, weights
 
 RATE = 1e-3
 CONTENDERS = ("planned", "plain", "torch", "channels_last", "torch.compile")
 _DEFAULT = "planned,plain,torch,channels_last"
-
-
-class Row(NamedTuple):
-    """make: of nn and functions, the network. images, words: the inputs' shape.
-
-    classes: of the labels; `labels` is their shape. trained: texts of which a name has
-    one where its parameter is trained; () trains all. reads_places: whether the network
-    takes the positions of words or patches, so many, too.
-    """
-
-    make: Callable[[Any, Any], Any]
-    images: tuple[int, ...] = ()
-    words: tuple[int, ...] = ()
-    labels: tuple[int, ...] = ()
-    classes: int = 10
-    places: int = 0
-    trained: tuple[str, ...] = ()
-
-
-def _pictures(make: Callable[[Any], Any], count: int, size: int) -> Row:
-    return Row(lambda nn, _: make(nn), (count, 3, size, size))
-
-
-def _words(count: int, length: int, **sizes: Any) -> Row:
-    return Row(
-        lambda nn, f: transformer(nn, f, **sizes),
-        words=(count, length),
-        places=length,
-    )
-
-
-ROWS = {
-    "guide CNN, 64 x 28": Row(lambda nn, f: cnn(nn, f.relu), (64, 1, 28, 28)),
-    "ResNet-18, 16 x 32": _pictures(resnet18, 16, 32),
-    "ResNet-18, 8 x 112": _pictures(resnet18, 8, 112),
-    "ResNet-18, 2 x 224": _pictures(resnet18, 2, 224),
-    "ResNet-50, 8 x 32": _pictures(resnet50, 8, 32),
-    "ResNet-50, 4 x 112": _pictures(resnet50, 4, 112),
-    "ResNet-50, 1 x 224": _pictures(resnet50, 1, 224),
-    "MobileNetV2, 16 x 96": _pictures(mobilenet_v2, 16, 96),
-    "EfficientNet-B0, 8 x 96": _pictures(efficientnet_b0, 8, 96),
-    "ConvNeXt-T, 4 x 64": _pictures(convnext_t, 4, 64),
-    "ViT, 8 x 64": Row(vit, (8, 3, 64, 64), places=64),
-    "transformer of 2, 8 x 128": _words(8, 128),
-    "transformer of 6, 4 x 128": _words(4, 128, depth=6),
-    "MiniLM, 4 x 64": _words(4, 64, depth=6, width=384, heads=12),
-    "GPT-2 small, LoRA, 1 x 64": Row(
-        lambda nn, f: transformer(
-            nn, f, depth=12, width=768, heads=12, is_causal=True, rank=8
-        ),
-        words=(1, 64),
-        places=64,
-        labels=(1, 64),
-        classes=5000,
-        trained=(".down.", ".up."),
-    ),
-    "LSTM, 16 x 32": Row(
-        lambda nn, _: tagger(nn), words=(16, 32), labels=(16, 32), classes=20
-    ),
-    "U-Net, 2 x 64": Row(unet, (2, 3, 64, 64), labels=(2, 64, 64), classes=2),
-    "Wasserstein GAN, 16 x 32": Row(lambda nn, _: gan(nn), (16, 3, 32, 32)),
-}
-
-
-def given(row: Row) -> tuple[list[Any], Any]:
-    """The inputs of a row, and its labels."""
-    rng = np.random.default_rng(0)
-    first = rng.integers(0, 5000, row.words)
-    if row.images:
-        first = rng.normal(size=row.images).astype(np.float32)
-    inputs = [first, np.arange(row.places)] if row.places else [first]
-    labels = rng.integers(0, row.classes, row.labels or first.shape[:1])
-    if row.make is ROWS["Wasserstein GAN, 16 x 32"].make:
-        labels = rng.normal(size=(len(first), 64, 1, 1)).astype(np.float32)
-    return inputs, labels
-
-
-def weights(model: Any) -> dict[str, Any]:
-    """The same weights for both libraries, by the names and shapes of parameters."""
-    found = {}
-    for i, (name, param) in enumerate(sorted(model.named_parameters())):
-        shape = tuple(param.shape)
-        if len(shape) > 1:
-            limit = float(np.prod(shape[1:])) ** -0.5
-            rng = np.random.default_rng(i)
-            found[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
-        else:
-            is_scale = "weight" in name
-            found[name] = np.full(shape, float(is_scale), np.float32)
-    return found
-
-
-def _is_trained(row: Row, name: str) -> bool:
-    return not row.trained or any(text in name for text in row.trained)
 
 
 def our_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str]]:
@@ -151,7 +47,7 @@ def our_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str]]
     for model in models:
         model.load_state_dict({**model.state_dict(), **weights(model)})
         for name, param in model.named_parameters():
-            param.trainable = _is_trained(row, name)
+            param.trainable = is_trained(row, name)
         model.to("cpu:autodiff")
     inputs, labels = given(row)
     adams = [optim.Adam() for _ in models]
@@ -202,7 +98,7 @@ def their_step(row: Row, kind: str, threads: int) -> tuple[Run, Callable[[], str
         state = {k: torch.from_numpy(v) for k, v in weights(model).items()}
         model.load_state_dict(state, strict=False)
         for name, param in model.named_parameters():
-            param.requires_grad_(_is_trained(row, name))
+            param.requires_grad_(is_trained(row, name))
         if kind == "channels_last":
             models[i] = model = model.to(memory_format=torch.channels_last)
         trained = [p for p in model.parameters() if p.requires_grad]
@@ -324,10 +220,17 @@ def main() -> None:
     parser.add_argument("--explain", action="store_true")
     parser.add_argument("--patience", type=float, default=2.0)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--errors", action="store_true", help="gradient_errors.py")
+    parser.add_argument("--draws", type=int, default=3, help="with --errors")
     options = parser.parse_args()
     kinds = options.contenders.split(",")
     if unknown := set(kinds) - set(CONTENDERS):
         parser.error(f"--contenders: expected some of {CONTENDERS}, got {unknown}")
+    if options.errors:
+        from gradient_errors import table as errors
+
+        errors(options)
+        return
     print(f"{'':29}" + "".join(f"{kind:>11}" for kind in kinds), "ratios, MB, apart")
     rows = table(options)
     print(means(rows, "planned", kinds))

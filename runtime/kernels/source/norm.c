@@ -125,24 +125,43 @@ void cross_entropy(const void *record, const call *c, int64_t part, int64_t part
     }
 }
 
-// out (outer, inner) of x (outer, n, inner); a sum is in two levels, to round less.
+// The sum of n vectors, `step` elements apart. Sums of 16 are summed by 16 and so on, so
+// that rounding does not grow with n.
+INLINE vec column_sum(const float *x, int64_t n, int64_t step, int64_t some) {
+    enum { TOGETHER = 16, LEVELS = 8 };
+    vec sums[LEVELS] = {{0}};
+    for (int64_t start = 0, parts = 1; start < n; start += TOGETHER, parts++) {
+        const int64_t end = start + TOGETHER < n ? start + TOGETHER : n;
+        vec part = {0};
+        for (int64_t k = start; k < end; k++)
+            part += some == WIDTH ? load(x + k * step) : load_some(x + k * step, some);
+        sums[0] += part;
+        int64_t full = parts;
+        for (int level = 1; level < LEVELS && full % TOGETHER == 0; level++) {
+            sums[level] += sums[level - 1], sums[level - 1] = (vec){0};
+            full /= TOGETHER;
+        }
+    }
+    vec total = sums[0];
+    for (int level = 1; level < LEVELS; level++) total += sums[level];
+    return total;
+}
+
+INLINE vec column_greatest(const float *x, int64_t n, int64_t step, int64_t some) {
+    vec most = all(-INFINITY);
+    for (int64_t k = 0; k < n; k++)
+        most = greater(most, some == WIDTH ? load(x + k * step) : load_some(x + k * step, some));
+    return most;
+}
+
+// out (outer, inner) of x (outer, n, inner).
 static void columns(const reduce_record *r, const float *x, float *out) {
-    enum { LEVEL = 128 };
-    const int is_max = r->mode == REDUCE_MAX;
     for (int64_t i = 0; i < r->inner; i += WIDTH) {
         const int64_t some = r->inner - i < WIDTH ? r->inner - i : WIDTH;
-        vec total = all(is_max ? -INFINITY : 0);
-        for (int64_t start = 0; start < r->width; start += LEVEL) {
-            const int64_t end = start + LEVEL < r->width ? start + LEVEL : r->width;
-            vec part = all(is_max ? -INFINITY : 0);
-            for (int64_t k = start; k < end; k++) {
-                const float *p = x + k * r->inner + i;
-                vec v = some == WIDTH ? load(p) : load_some(p, some);
-                part = is_max ? greater(part, v) : part + v;
-            }
-            total = is_max ? greater(total, part) : total + part;
-        }
-        store_some(out + i, is_max ? total : total * (float)r->scale, some);
+        const vec made = r->mode == REDUCE_MAX
+                             ? column_greatest(x + i, r->width, r->inner, some)
+                             : column_sum(x + i, r->width, r->inner, some) * (float)r->scale;
+        store_some(out + i, made, some);
     }
 }
 

@@ -13,7 +13,7 @@
         if (rest) { some; }                            \
     }
 
-static inline float row_sum(const float *x, int64_t n) {
+static inline float short_sum(const float *x, int64_t n) {
     vec s[4] = {{0}};
     int64_t i = 0;
     for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)
@@ -21,6 +21,15 @@ static inline float row_sum(const float *x, int64_t n) {
     for (; i + WIDTH <= n; i += WIDTH) s[0] += load(x + i);
     float total = sum_of((s[0] + s[1]) + (s[2] + s[3]));
     for (; i < n; i++) total += x[i];
+    return total;
+}
+
+// The sum of a row; of a long one as the sum of those of its parts, to round less.
+static inline float row_sum(const float *x, int64_t n) {
+    enum { PART = 4096 };
+    float total = short_sum(x, n < PART ? n : PART);
+    for (int64_t i = PART; i < n; i += PART)
+        total += short_sum(x + i, n - i < PART ? n - i : PART);
     return total;
 }
 

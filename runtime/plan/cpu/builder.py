@@ -22,7 +22,7 @@ from burnish.plan.cpu.layout import (
     strides,
 )
 from burnish.plan.cpu.table import Declined, need
-from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.graph import Constant, Node, Value, constant
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -400,6 +400,11 @@ class Builder:
             fields |= {f"size{i}": n, f"x{i}": a, f"y{i}": b}
         work = math.prod(shape) * 2
         self.add("copy", self.shares(work), x=source, out=target, **fields)
+
+    def fill(self, out: Spot, shape: tuple[int, ...]) -> None:
+        """Zeros everywhere."""
+        nothing = self.constant(constant(np.float32(0)))
+        self.copy(shape, nothing, (0,) * len(shape), out, strides(shape))
 
     def _convert(
         self, shape: tuple[int, ...], source: Spot, a: Layout, target: Spot, b: Layout

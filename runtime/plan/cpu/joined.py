@@ -12,7 +12,7 @@ from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels, strides
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Constant, Node, Value, constant
+from burnish.plan.graph import Constant, Node, Value
 
 
 def _is_value(node: Node, x: Any) -> None:
@@ -141,7 +141,7 @@ def put_at(b: Builder, node: Node) -> None:
         if start >= 0 and start % LANES == 0 and is_whole:
             channels = Layout("blocked", axis)
             out, place = b.result(y, channels), pixels(y.shape, axis)
-            _fill(b, out, (blocks(y.shape[axis]) * LANES * place,))
+            b.fill(out, (blocks(y.shape[axis]) * LANES * place,))
             size = blocks(x.shape[axis]) * LANES * place
             part = out.beyond(start * place)
             b.copy((size,), b.spot(x, channels), (1,), part, (1,))
@@ -149,15 +149,9 @@ def put_at(b: Builder, node: Node) -> None:
     dense = strides(y.shape)
     offset, steps = _looked("getitem", {"index": index}, y.shape, dense, x.shape)
     out = b.result(y)
-    _fill(b, out, y.shape)
+    b.fill(out, y.shape)
     source, distances = b.strided(x)
     b.copy(x.shape, source, distances, out.beyond(offset), steps)
-
-
-def _fill(b: Builder, out: Spot, shape: tuple[int, ...]) -> None:
-    """Zeros everywhere."""
-    nothing = b.constant(constant(np.float32(0)))
-    b.copy(shape, nothing, (0,) * len(shape), out, strides(shape))
 
 
 def _looked(

@@ -87,19 +87,47 @@ def test_convolutions(seed):
     assert "conv" not in report
 
 
-@pytest.mark.parametrize(("groups", "ins", "outs"), [(2, 16, 32), (3, 32, 16)])
-def test_groups_of_whole_blocks_of_channels(groups, ins, outs):
+GROUPS = [
+    *[(2, 16, 32), (3, 32, 16)],  # whole blocks of channels
+    *[(8, 4, 4), (4, 8, 4), (6, 4, 8), (16, 1, 2), (3, 5, 7), (4, 12, 12)],
+]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(("groups", "ins", "outs"), GROUPS)
+def test_groups(groups, ins, outs, rank):
     random = np.random.default_rng(groups)
+    options = {"stride": 2, "padding": 1, "groups": groups}
 
-    def function(x, weight):
-        return ops.conv(x * 1.0, weight, stride=2, padding=1, groups=groups)
+    def function(x, weight, bias):
+        return ops.conv(x * 1.0, weight, bias, **options)
 
+    sizes, kernel = (7, 9, 4)[:rank], (3, 3, 2)[:rank]
     told = exact(
         function,
-        normal(random, 2, groups * ins, 7, 9),
-        normal(random, groups * outs, ins, 3, 3) / ins,
+        normal(random, 2, groups * ins, *sizes),
+        normal(random, groups * outs, ins, *kernel) / ins,
+        normal(random, groups * outs),
     )
     assert "conv" not in told
+
+    def transposed(x, weight, bias):
+        return ops.conv_transpose(x * 1.0, weight, bias, dilation=2, **options)
+
+    told = exact(
+        transposed,
+        normal(random, 2, groups * ins, *sizes),
+        normal(random, groups * ins, outs, *kernel) / ins,
+        normal(random, groups * outs),
+    )
+    assert "conv" not in told
+
+
+def test_groups_whose_dense_product_would_be_mostly_zeros_run_eagerly():
+    random = np.random.default_rng(0)
+    x, weight = normal(random, 2, 17, 5, 5), normal(random, 34, 1, 3, 3)
+    told = exact(lambda x, weight: ops.conv(x * 1.0, weight, groups=17), x, weight)
+    assert "groups of 1 channels in and 2 out" in told
 
 
 @pytest.mark.parametrize("seed", range(TRIALS))

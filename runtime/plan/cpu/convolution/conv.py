@@ -12,6 +12,7 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.convolution.diagonal import on_diagonal
 from burnish.plan.cpu.convolution.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.convolution.grouped import (
     Groups,
@@ -39,7 +40,7 @@ from burnish.plan.cpu.gemv import gemv
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.row_layout import result_layout, rows_layout
-from burnish.plan.cpu.table import LOWERED, Declined, lower, need
+from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.gates import GATE
 from burnish.plan.graph import Constant, Node, Value
 
@@ -123,6 +124,9 @@ def conv_transpose(b: Builder, node: Node) -> None:
     elif isinstance(weight, Constant):
         _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
+        if not g.are_blocks:
+            weight, groups = on_diagonal(b, weight, groups)
+            g = Groups(groups, weight.shape[0] // groups, weight.shape[1])
 
         def of_step(nr: int, depth: int) -> Spot | Unpacked:
             return turned_weights(b, weight, groups, nr, depth)
@@ -137,12 +141,14 @@ def _dense(
     count = node.options["groups"]
     g = Groups(count, weight.shape[1], weight.shape[0] // count)
     if not g.are_blocks:
-        if not isinstance(weight, Constant) or isinstance(bias, Value):
-            raise Declined(f"groups of {g.ins} channels in and {g.outs} out")
-        if is_split_faster(g):
+        if not isinstance(weight, Constant):
+            weight, count = on_diagonal(b, weight, count)
+            g = Groups(count, weight.shape[1], weight.shape[0] // count)
+        elif is_split_faster(g) and not isinstance(bias, Value):
             _in_parts(b, node, w, x, weight, g, bias, *residual)
             return
-        weight, g = merged_weight(weight, g), merged(g)
+        else:
+            weight, g = merged_weight(weight, g), merged(g)
 
     def packed(nr: int, depth: int) -> Spot | Unpacked:
         made = weights(b, weight, g.number, nr, depth)

@@ -9,6 +9,7 @@ from burnish.kernels.records import REDUCTIONS
 from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check, times
+from burnish.plan.cpu.convolution.diagonal import from_diagonal, merged_for_training
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.grouped import Groups
 from burnish.plan.cpu.convolution.runs import Runs, runs_of
@@ -47,8 +48,7 @@ def to_weight(b: Builder, node: Node) -> None:
     w = Window(x.shape[2:], g.shape[2:], kernel, stride, dilation, before)
     is_channelwise = 1 < groups == x.shape[1] == g.shape[1]
     ins, outs = x.shape[1] // groups, g.shape[1] // groups
-    are_blocks = Groups(groups, ins, outs).are_blocks
-    need(are_blocks or is_channelwise, f"groups of {ins} channels in and {outs} out")
+    narrow = Groups(groups, ins, outs)
     runs, taps = runs_of(x.shape[0], w), math.prod(kernel)
     x_block, g_block = (LANES * pixels(value.shape, 1) for value in (x, g))
     given = {
@@ -59,13 +59,18 @@ def to_weight(b: Builder, node: Node) -> None:
         "x_block": x_block,
         "g_block": g_block,
     }
-    out = b.result(node.result)
     if not is_channelwise:
-        for i in range(groups):
+        wide = narrow if narrow.are_blocks else merged_for_training(narrow)
+        ins, outs = wide.ins, wide.outs
+        dense = 4 * wide.number * ins * outs * taps
+        out = b.result(node.result) if wide == narrow else b.new(dense)
+        for i in range(wide.number):
             given["x"] = b.spot(x, CHANNELS).beyond(i * ins // LANES * x_block)
             given["g"] = b.spot(g, CHANNELS).beyond(i * outs // LANES * g_block)
             of_group = out.beyond(i * outs * ins * taps)
             weight_sums(b, runs, taps, ins, outs, pixels(g.shape, 1), of_group, **given)
+        if wide != narrow:
+            from_diagonal(b, out, groups, wide, node.result)
         return
     flops = 2 * g.size * taps
     shares = b.shares(flops / 2, most=blocks(x.shape[1]))
@@ -73,7 +78,7 @@ def to_weight(b: Builder, node: Node) -> None:
     b.add(
         "window_weight", shares, flops=flops, channels=x.shape[1], taps=taps, room=room,
         runs=b.table(runs.runs), starts=b.table(runs.starts), chunks=runs.chunks,
-        space=b.new(4 * shares * room), out=out, **given,
+        space=b.new(4 * shares * room), out=b.result(node.result), **given,
     )  # fmt: skip
 
 
