@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.ops.classifiers import above, both, greatest, transformed, weight
-from burnish.codegen.ops.rule.expressions import operand
+from burnish.codegen.ops.rule.expressions import call, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE
 from burnish.codegen.ops.rule.trees import Trees, by_number, by_position
@@ -56,7 +56,7 @@ def tree_ensemble(
     outputs = n_targets or max(leaf_targetids) + 1
     trees = by_position(nodes, leaves)
     scores = trees.layer(X, outputs, _AGGREGATES[aggregate_function])
-    return transformed(scores, _TRANSFORMS[post_transform])
+    return _alone(scores, outputs, _TRANSFORMS[post_transform])
 
 
 @onnx_op("TreeEnsembleRegressor", domain=ML, traits=OWN_SHAPE)
@@ -95,7 +95,7 @@ def _regressed(x: Expression, given: dict[str, Any]) -> Result:
     base = _numbers(given, "base_values")
     if base is not None and base.any():
         y = BinOp("+", y, _beside(base))
-    return transformed(y, given["post_transform"])
+    return _alone(y, outputs, given["post_transform"])
 
 
 @onnx_op("TreeEnsembleClassifier", domain=ML, traits=OWN_SHAPE)
@@ -129,27 +129,54 @@ def tree_ensemble_classifier(
 
 
 def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Result:
-    """Two classes whose votes all name one: a single score against a threshold."""
+    """Labels and scores of each class.
+
+    The label is that of the greatest score among classes that leaves vote for; of two
+    classes it is the second where one score is above a threshold.
+    """
     labels = given["classlabels_strings"] or given["classlabels_int64s"]
-    ids, post = set(given["class_ids"]), given["post_transform"]
+    ids, post = sorted(set(given["class_ids"])), given["post_transform"]
     base = _numbers(given, "base_values")
-    alone = len(labels) < 3 and ids == {0}
+    if base is None:
+        base = np.zeros(0, np.float32)
+    alone = ids == [0] and len(labels) < 3 and len(base) < 2
     outputs = 1 if alone else len(labels)
     trees = _numbered(given, "class", outputs)
     made = _real(x, trees, outputs, "sum")
-    if base is not None and base.any():
-        made = BinOp("+", made, _beside(base[-1:] if alone else base))
+    if base.any():
+        made = BinOp("+", made, _beside(_of_classes(base, ids, outputs)))
     scores = named(node, made, "scores", "float32")
-    positive = len(labels) == 2 and bool((trees.weights >= 0).all())
+    positive = len(ids) == 1 and bool((trees.weights >= 0).all())
+    limit = 0.5 if positive else 0
     if len(labels) == 1:
-        return above(node, [0, 1], scores, 0, 0), scores
+        each = labels * 2 if isinstance(labels[0], str) else [0, 1]
+        return above(node, each, scores, 0), _alone(scores, 1, post)
     if alone:
-        label = above(node, labels, scores, 0.5 if positive else 0)
-        return label, both(scores, post, signed=not positive)
-    if len(labels) == 2 and ids == {1}:
-        label = above(node, labels, scores, 0.5 if positive else 0, 1)
-        return label, transformed(scores, post)
-    return greatest(node, labels, scores), transformed(scores, post)
+        return above(node, labels, scores, limit), both(scores, post, not positive)
+    if len(labels) == 2:
+        label = above(node, labels, scores, limit, ids[-1])
+    elif len(ids) == len(labels) or len(base):
+        label = greatest(node, labels, scores)
+    else:
+        voted = call("take", scores, weight("voted", np.asarray(ids, np.int64)), axis=1)
+        label = greatest(node, [labels[i] for i in ids], voted)
+    return label, transformed(scores, post)
+
+
+def _of_classes(base: np.ndarray, ids: list[int], outputs: int) -> np.ndarray:
+    """What is added to each score, as onnxruntime reads it for two classes.
+
+    A single value is the first class's; a class without votes keeps a score of 0.
+    """
+    if outputs != 2 or len(base) > 2:
+        return base
+    every = np.append(base, 0)[:2]
+    return np.where(np.isin(np.arange(2), ids), every, 0).astype(base.dtype)
+
+
+def _alone(scores: Expression, outputs: int, post: str) -> Expression:
+    """A single score is onnxruntime's as it is, but for PROBIT."""
+    return scores if outputs == 1 and post != "PROBIT" else transformed(scores, post)
 
 
 def _real(x: Expression, trees: Trees, outputs: int, aggregate: str) -> Expression:

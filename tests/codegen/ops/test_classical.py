@@ -102,7 +102,8 @@ def trees(
                 nodes_falsenodeids=0 if leaf else 2 * node + 2,
                 nodes_missing_value_tracks_true=0 if leaf else int(rng.integers(0, 2)),
             )
-            chosen = range(outputs) if all_votes else [int(rng.integers(0, outputs))]
+            every = options.get("ids", range(outputs))
+            chosen = every if all_votes else [int(rng.integers(0, outputs))]
             for target in chosen if leaf else ():
                 weight = rng.normal() if options.get("mixed", True) else rng.random()
                 add(
@@ -178,6 +179,56 @@ def test_two_classes_by_one_score(
     check(
         "TreeEnsembleClassifier", HOLES, (INT, FLOAT), tmp_path, **attributes, **options
     )
+
+
+@pytest.mark.parametrize("post", POST)
+@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("base", [[], [0.3]], ids=["", "base"])
+@pytest.mark.parametrize("ids", [[1], [0, 1]], ids=["second", "both"])
+def test_votes_for_the_second_of_two_classes(
+    post: str, mixed: bool, base: list[float], ids: list[int], tmp_path: Any
+) -> None:
+    """The second class's score decides; a single base value is the first's."""
+    attributes = trees(6, 2, "class", True, mixed=mixed, ids=ids)
+    options = {"post_transform": post, "classlabels_strings": ["u", "v"]}
+    options |= {"base_values": base} if base else {}
+    check(
+        *("TreeEnsembleClassifier", HOLES, (TEXT, FLOAT), tmp_path),
+        **attributes,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("post", [*POST, "PROBIT"])
+@pytest.mark.parametrize("base", [[], [0.3]], ids=["", "base"])
+def test_a_single_class(post: str, base: list[float], tmp_path: Any) -> None:
+    attributes = trees(6, 1, "class", True, mixed=False)
+    options = {"post_transform": post, "classlabels_int64s": [4]}
+    options |= {"base_values": base} if base else {}
+    check(
+        "TreeEnsembleClassifier", HOLES, (INT, FLOAT), tmp_path, **attributes, **options
+    )
+
+
+@pytest.mark.parametrize("base", [[], [-9.0, 0.1, 0.2]], ids=["", "base"])
+def test_a_class_without_votes_is_no_label(base: list[float], tmp_path: Any) -> None:
+    """Without base values, that is: votes below 0 are still greater than none."""
+    attributes = trees(6, 3, "class", True, ids=[0, 2])
+    options = {"classlabels_int64s": [5, 2, 9]}
+    options |= {"base_values": base} if base else {}
+    check(
+        "TreeEnsembleClassifier", HOLES, (INT, FLOAT), tmp_path, **attributes, **options
+    )
+
+
+@pytest.mark.parametrize("post", [*POST, "PROBIT"])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_one_target_is_transformed_by_probit_alone(
+    post: str, targets: int, tmp_path: Any
+) -> None:
+    attributes = trees(6, targets, "target", True, mixed=False)
+    options = {"post_transform": post, "n_targets": targets}
+    check("TreeEnsembleRegressor", HOLES, (FLOAT,), tmp_path, **attributes, **options)
 
 
 @pytest.mark.parametrize("post", POST)
