@@ -7,8 +7,11 @@ before, by `burnish kernels build` or for the first plan.
 from __future__ import annotations
 
 import functools
+import itertools
 import struct
 from collections.abc import Callable, Sequence
+from math import prod
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from burnish.kernels.library import Library, built_before
 from burnish.kernels.records import (
     BY_NAME,
     READS,
+    RESULTS,
     Record,
     packed,
     record_of,
@@ -54,24 +58,51 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
     """
     library = usable()
     assert library is not None
-    addresses: list[int] = []
-    row = _references(BY_NAME[kernel], fields, addresses)
-    record = record_of(kernel, parts, row, fields)
-    library.run(record, 1, _table(addresses), num_threads() if parts > 1 else 1)
+    arrays_of, numbers_of = _getters(kernel)
+    arrays = arrays_of(fields)
+    absent = tuple([array is None for array in arrays])
+    record, table = _record(kernel, parts, absent, numbers_of(fields))
+    find = _finder()
+    addresses = table(*[find(array) for array in arrays if array is not None])
+    library.run(record, 1, addresses, num_threads() if parts > 1 else 1)
+
+
+@functools.cache
+def _getters(kernel: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What takes a kernel's arrays, and its numbers, from its fields, as tuples."""
+    record = BY_NAME[kernel]
+    return itemgetter(*record.references), itemgetter(*record.integers, *record.reals)
+
+
+@functools.lru_cache(1 << 12)
+def _record(
+    kernel: str, parts: int, absent: tuple[bool, ...], numbers: tuple[float, ...]
+) -> tuple[bytes, Callable[..., bytes]]:
+    """What calls of a kernel with these numbers share: the record, a table's format."""
+    form, places = BY_NAME[kernel], itertools.count()
+    row = [-1 if is_absent else reference(next(places)) for is_absent in absent]
+    named = dict(zip(form.integers + form.reals, numbers, strict=True))
+    table = struct.Struct(f"={absent.count(False)}Q").pack
+    return record_of(kernel, parts, row, named), table
 
 
 def program(
-    steps: Sequence[Step], sizes: Sequence[int], out: Any, *read: tuple[Any, ...]
+    steps: Sequence[Step],
+    sizes: Sequence[int],
+    out: Any,
+    *read: tuple[Any, ...],
+    to: str = "values",
 ) -> None:
     """Run an element-wise program for `out`, whose axes are of `sizes`: at most six.
 
-    read: float32 arrays, each with its strides along the axes, in elements.
+    read: float32 arrays, each with its strides along the axes, in elements. to: "sums"
+    gives the sum of each tile of PROGRAM["tile"] elements of a plane.
     """
     library = usable()
     assert library is not None
-    parts = shares(4 * out.size * len(steps))
+    parts = shares(4 * prod(sizes) * len(steps))
     ways = tuple([way for _, way in read])
-    form = _program(tuple(steps), tuple(sizes), ways, parts)
+    form = _program(tuple(steps), tuple(sizes), ways, parts, to)
     find = _finder()
     table = form.table(find(out), *form.tables, *[find(array) for array, _ in read])
     library.run(form.record, 1, table, num_threads() if parts > 1 else 1)
@@ -88,7 +119,11 @@ class _Program(NamedTuple):
 
 @functools.lru_cache(1 << 10)
 def _program(
-    steps: tuple[Step, ...], sizes: tuple[int, ...], read: tuple[Any, ...], parts: int
+    steps: tuple[Step, ...],
+    sizes: tuple[int, ...],
+    read: tuple[Any, ...],
+    parts: int,
+    to: str,
 ) -> _Program:
     """What calls of a program for arrays of these sizes and strides share."""
     outer = [1] * (OUTER + 2 - len(sizes)) + [*sizes]
@@ -100,8 +135,8 @@ def _program(
     record = packed(
         "program", parts, out=reference(0), code=reference(1), table=reference(2),
         steps=len(steps), operands=len(read), result=len(read) + len(steps) - 1,
-        to_bool=0, **{f"size{i}": outer[i] for i in range(OUTER)}, rows=outer[OUTER],
-        width=outer[OUTER + 1],
+        to=RESULTS[to], **{f"size{i}": outer[i] for i in range(OUTER)},
+        rows=outer[OUTER], width=outer[OUTER + 1],
     )  # fmt: skip
     code = np.frombuffer(coded(steps, len(read)), np.uint8)
     held = code, np.array(operands, np.int64)

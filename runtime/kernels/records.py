@@ -73,7 +73,7 @@ RECORDS = (
     _record(
         "program",
         "out code table",
-        f"steps operands result to_bool {_OUTER} rows width",
+        f"steps operands result to {_OUTER} rows width",
     ),
     _record("layer_norm", "x weight bias out", "rows width center", "eps"),
     _record("group_norm", "x weight bias out", "count groups channels inner", "eps"),
@@ -286,6 +286,9 @@ STEPS = {name: i for i, name in enumerate(_STEPS.split())}
 STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
 
 READS = {"dense": 0, "one": 1, "strided": 2}
+RESULTS = {"values": 0, "bools": 1, "sums": 2}
+PROGRAM = {"tile": 1024}
+"""Of element-wise programs: what they store, and elements that go through together."""
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}
 CELLS = {"lstm": 0, "gru": 1, "tanh": 2, "relu": 3}
 _GEMV = "rows columns int8 int4 dots8 dots4 wide8 wide4"
@@ -377,6 +380,8 @@ def header() -> str:
     lines.append(_enum("ACT", {name: i for i, name in enumerate(ACTIVATIONS)}))
     lines.append(_enum("DO", STEPS | {"activation": STEPS["none"]}))
     lines.append(_enum("READ", READS))
+    lines.append(_enum("RESULT", RESULTS))
+    lines.append(_enum("PROGRAM", PROGRAM))
     lines.append(_enum("WINDOW", WINDOWS))
     lines.append(_enum("CELL", CELLS))
     lines.append(_enum("GEMV", GEMV))

@@ -5,7 +5,7 @@
 #include "call.h"
 #include "slopes.h"
 
-enum { TILE = 512, REGISTERS = 16 };
+enum { TILE = PROGRAM_TILE, REGISTERS = 16 };
 
 typedef struct {
     int64_t array, mode, is_bool, outer[4], row, column;
@@ -16,7 +16,14 @@ typedef struct {
     double low, high;
 } instruction;
 
+// A tile of an operand that has one number for all of a plane.
+static void fill(const operand *o, const char *base, int64_t n, float *tile) {
+    const float value = o->is_bool ? *(const uint8_t *)base : *(const float *)base;
+    for (int64_t i = 0; i < n; i++) tile[i] = value;
+}
+
 // Elements `start` to `start + n` of a plane of rows of `width`, as the operand has them.
+// The tile of one number is filled already.
 static const float *loaded(const operand *o, const char *base, int64_t start, int64_t n,
                            int64_t width, float *tile) {
     const float *x = (const float *)base;
@@ -26,11 +33,7 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
         memcpy(tile, x + start, 4 * (size_t)n);
         return tile;
     }
-    if (o->mode == READ_ONE) {
-        const float value = o->is_bool ? bits[0] : x[0];
-        for (int64_t i = 0; i < n; i++) tile[i] = value;
-        return tile;
-    }
+    if (o->mode == READ_ONE) return tile;
     int64_t row = start / width, column = start % width;
     for (int64_t i = 0; i < n;) {
         const int64_t length = width - column < n - i ? width - column : n - i;
@@ -58,6 +61,20 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
     }                                                        \
     break;
 #define TRUTH(condition) EACH(choose((ivec)(condition), all(1), all(0)))
+#define EACH_ACTIVATED(act)                                                        \
+    for (int64_t i = 0; i < n;) {                                                  \
+        if (i + ABREAST * WIDTH <= n) {                                            \
+            vec x[ABREAST];                                                        \
+            UNROLLED for (int j = 0; j < ABREAST; j++) x[j] = load(a + i + j * WIDTH); \
+            activate_together(ABREAST, x, act, low, high);                         \
+            UNROLLED for (int j = 0; j < ABREAST; j++) store(out + i + j * WIDTH, x[j]); \
+            i += ABREAST * WIDTH;                                                  \
+        } else {                                                                   \
+            store(out + i, activated(load(a + i), act, low, high));                \
+            i += WIDTH;                                                            \
+        }                                                                          \
+    }                                                                              \
+    break;
 #define SINGLY(expression)                                   \
     for (int64_t i = 0; i < n; i++) out[i] = (expression);   \
     break;
@@ -107,44 +124,64 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_TANH_SLOPE: EACH(1.f - x * x)
     case DO_LEAKY_SLOPE: EACH(choose((ivec)(x > 0.f), all(1), all(low)))
     case DO_ELU_SLOPE: EACH(elu_slope(x, low))
-    case DO_RELU: EACH(activated(x, ACT_RELU, low, high))
-    case DO_CLIP: EACH(activated(x, ACT_CLIP, low, high))
-    case DO_RAMP: EACH(activated(x, ACT_RAMP, low, high))
-    case DO_LEAKY: EACH(activated(x, ACT_LEAKY, low, high))
-    case DO_HARD_SWISH: EACH(activated(x, ACT_HARD_SWISH, low, high))
-    default:
-        n = (n + LANES - 1) / LANES * LANES;
-        memcpy(out, a, 4 * (size_t)n);
-        activate(s->op - DO_ACTIVATION, out, 0, n / LANES, 1, 0, low, high);
+    case DO_RELU: EACH_ACTIVATED(ACT_RELU)
+    case DO_CLIP: EACH_ACTIVATED(ACT_CLIP)
+    case DO_GELU: EACH_ACTIVATED(ACT_GELU)
+    case DO_GELU_TANH: EACH_ACTIVATED(ACT_GELU_TANH)
+    case DO_SIGMOID: EACH_ACTIVATED(ACT_SIGMOID)
+    case DO_TANH: EACH_ACTIVATED(ACT_TANH)
+    case DO_SWISH: EACH_ACTIVATED(ACT_SWISH)
+    case DO_HARD_SWISH: EACH_ACTIVATED(ACT_HARD_SWISH)
+    case DO_RAMP: EACH_ACTIVATED(ACT_RAMP)
+    case DO_LEAKY: EACH_ACTIVATED(ACT_LEAKY)
+    case DO_ELU: EACH_ACTIVATED(ACT_ELU)
+    case DO_SOFTPLUS: EACH_ACTIVATED(ACT_SOFTPLUS)
+    default: memcpy(out, a, 4 * (size_t)n);
     }
 }
 
+static float sum_of_tile(const float *x, int64_t n) {
+    vec s[4] = {{0}};
+    int64_t i = 0;
+    for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)
+        UNROLLED for (int j = 0; j < 4; j++) s[j] += load(x + i + j * WIDTH);
+    for (; i + WIDTH <= n; i += WIDTH) s[0] += load(x + i);
+    float sum = sum_of((s[0] + s[1]) + (s[2] + s[3]));
+    for (; i < n; i++) sum += x[i];
+    return sum;
+}
+
+// `unit`: the tile's number among all.
 static void one_tile(const program_record *r, const call *c, const operand *operands,
-                     char *const *bases, int64_t start, int64_t n) {
+                     char *const *bases, float (*tiles)[TILE], int64_t unit,
+                     int64_t start, int64_t n) {
     static const float nothing[TILE];
-    float tiles[REGISTERS][TILE];
     const float *registers[REGISTERS];
     const instruction *code = at(c, r->code);
     for (int i = 0; i < REGISTERS; i++) registers[i] = nothing;
     for (int64_t i = 0; i < r->operands; i++) {
-        if (n < TILE) memset(tiles[i] + n, 0, 4 * (size_t)(TILE - n));
+        const int64_t rest = -n & (LANES - 1);
+        if (rest && operands[i].mode != READ_ONE)
+            memset(tiles[i] + n, 0, 4 * (size_t)rest);
         registers[i] = loaded(operands + i, bases[i], start, n, r->width, tiles[i]);
     }
     // The last step of a whole tile writes where the result goes.
     float *to = (float *)bases[r->operands] + start;
-    const int is_direct = !r->to_bool && n % LANES == 0;
+    const int is_direct = r->to == RESULT_VALUES && n % LANES == 0;
     for (const instruction *s = code; s < code + r->steps; s++) {
         float *out = is_direct && s->out == r->result ? to : tiles[s->out];
         step(s, registers[s->a], registers[s->b], registers[s->c], out, n);
         registers[s->out] = out;
     }
     const float *result = registers[r->result];
-    if (!r->to_bool) {
+    if (r->to == RESULT_VALUES) {
         if (result != to) memcpy(to, result, 4 * (size_t)n);
-        return;
+    } else if (r->to == RESULT_SUMS) {
+        ((float *)at(c, r->out))[unit] = sum_of_tile(result, n);
+    } else {
+        uint8_t *bits = (uint8_t *)bases[r->operands] + start;
+        for (int64_t i = 0; i < n; i++) bits[i] = result[i] != 0;
     }
-    uint8_t *bits = (uint8_t *)bases[r->operands] + start;
-    for (int64_t i = 0; i < n; i++) bits[i] = result[i] != 0;
 }
 
 // A unit is a tile of a plane; planes are numbered by the outer axes.
@@ -154,7 +191,9 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
     const int64_t sizes[4] = {r->size0, r->size1, r->size2, r->size3};
     const int64_t plane = r->rows * r->width, tiles = (plane + TILE - 1) / TILE;
     const int64_t planes = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+    const int64_t filled = plane < TILE ? (plane + LANES - 1) / LANES * LANES : TILE;
     char *bases[REGISTERS + 1];
+    float memory[REGISTERS][TILE];
     SHARE(planes * tiles);
     for (int64_t u = first; u < behind; u++) {
         const int64_t start = u % tiles * TILE;
@@ -167,10 +206,13 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
                 for (int d = 0; d < 4; d++) place += index[d] * operands[i].outer[d];
                 bases[i] = (char *)at(c, operands[i].array)
                            + place * (operands[i].is_bool ? 1 : 4);
+                if (operands[i].mode == READ_ONE)
+                    fill(operands + i, bases[i], filled, memory[i]);
             }
             bases[r->operands] = (char *)at(c, r->out)
-                                 + u / tiles * plane * (r->to_bool ? 1 : 4);
+                                 + u / tiles * plane * (r->to == RESULT_BOOLS ? 1 : 4);
         }
-        one_tile(r, c, operands, bases, start, plane - start < TILE ? plane - start : TILE);
+        const int64_t n = plane - start < TILE ? plane - start : TILE;
+        one_tile(r, c, operands, bases, memory, u, start, n);
     }
 }

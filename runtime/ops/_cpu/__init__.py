@@ -6,6 +6,7 @@ number of threads. Importing a module of this package registers its kernels.
 """
 
 from burnish.ops._cpu import activation as activation
+from burnish.ops._cpu import arithmetic as arithmetic
 from burnish.ops._cpu import attention as attention
 from burnish.ops._cpu import convolution as convolution
 from burnish.ops._cpu import norm as norm

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from burnish.backend import Array
+
+_FLOAT32 = np.dtype(np.float32)
 
 FEW = 1 << 12
 """Elements below which a call of a kernel costs more than it spares."""
@@ -19,7 +22,7 @@ def suits(*arrays: Any, gain: float = 1) -> bool:
     gain: how many times as much a kernel spares an element as it usually does.
     """
     for a in arrays:
-        if a is not None and getattr(a, "dtype", None) != np.float32:
+        if a is not None and getattr(a, "dtype", None) != _FLOAT32:
             return False
     first = arrays[0]
     if first is None or not first.size:
@@ -29,15 +32,20 @@ def suits(*arrays: Any, gain: float = 1) -> bool:
 
 def usable() -> bool:
     """Whether the library was built before."""
+    return _direct().usable() is not None
+
+
+@functools.cache
+def _direct() -> Any:
+    """The module that runs kernels: imported for the first call that is worth one."""
     from burnish.kernels import direct
 
-    return direct.usable() is not None
+    return direct
 
 
 def launch(kernel: str, work: float, **fields: Any) -> None:
     """Run a kernel; `work` is how many elements, or products by eight, it goes over."""
-    from burnish.kernels import direct
-
+    direct = _direct()
     direct.launch(kernel, direct.shares(work), **fields)
 
 
@@ -48,17 +56,32 @@ def dense(a: Array | None) -> Any:
 
 def element_wise(steps: list[tuple[Any, ...]], *operands: Array) -> Array:
     """The result of a program whose operands broadcast to the first one's shape."""
-    from burnish.kernels import direct
-
     x = operands[0]
     out = np.empty(x.shape, np.float32)
-    if all(a.shape == x.shape for a in operands):
-        direct.program(steps, (x.size,), out, *[(dense(a), (1,)) for a in operands])
-        return out
-    sizes, ways = _broadcast(x.shape, tuple([a.shape for a in operands]))
-    read = [(dense(a), way) for a, way in zip(operands, ways, strict=True)]
-    direct.program(steps, sizes, out, *read)
+    sizes, read = _read(operands)
+    _direct().program(steps, sizes, out, *read)
     return out
+
+
+def summed(steps: list[tuple[Any, ...]], *operands: Array) -> Any:
+    """The sum of `element_wise`'s result: of some in float32, and those in float64."""
+    from burnish.kernels.records import PROGRAM
+
+    sizes, read = _read(operands)
+    plane = prod(sizes[-2:])
+    tiles = -(-plane // PROGRAM["tile"]) * prod(sizes[:-2])
+    sums = np.empty(tiles, np.float32)
+    _direct().program(steps, sizes, sums, *read, to="sums")
+    return sums.sum(dtype=np.float64).astype(np.float32)
+
+
+def _read(operands: tuple[Array, ...]) -> tuple[tuple[int, ...], list[Any]]:
+    """Sizes of the first operand's axes, few, and operands with strides along them."""
+    x = operands[0]
+    if all(a.shape == x.shape for a in operands):
+        return (x.size,), [(dense(a), (1,)) for a in operands]
+    sizes, ways = _broadcast(x.shape, tuple([a.shape for a in operands]))
+    return sizes, [(dense(a), way) for a, way in zip(operands, ways, strict=True)]
 
 
 @functools.lru_cache(1 << 10)
@@ -97,8 +120,7 @@ def launch_shared(
     kernel: str, work: float, most: int, room: int, **fields: Any
 ) -> None:
     """`launch` in at most so many shares, each with room for so many numbers."""
-    from burnish.kernels import direct
-
+    direct = _direct()
     parts = min(direct.shares(work), most)
     space = np.empty(parts * room, np.float32)
     direct.launch(kernel, parts, space=space, room=room, **fields)

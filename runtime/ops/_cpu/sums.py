@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 
 import numpy as np
 
 from burnish.ops import index, loss, reduce
+from burnish.ops._cpu import call
 from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
 from burnish.ops._shapes import reduced_axes
 
@@ -22,36 +24,54 @@ def _register(function, mode, least):
 
     @function.on("numpy")
     def _(x, *, axes=None, keepdims=False):
-        sides = _sides(x, axes, least) if suits(x, gain=0.5) else None
-        if sides is None:
-            return function.value(x, axes=axes, keepdims=keepdims)
-        from burnish.kernels.records import REDUCTIONS
+        if suits(x, gain=0.5) and x.flags.c_contiguous:
+            known = isinstance(axes, int | tuple | None)
+            if known and (sides := _sides(x.shape, axes, least)):
+                return _reduced(x, keepdims, *sides)
+            if mode == "sum" and _is_all(x.shape, axes):
+                y = call.summed([], x) * np.float32(1 / x.size if is_mean else 1)
+                return np.full((1,) * x.ndim, y) if keepdims else y
+        return function.value(x, axes=axes, keepdims=keepdims)
 
-        rows, width, shape = sides
+    def _reduced(x, keepdims, rows, width, shape):
         y = np.empty(
             shape + (1,) * (x.ndim - len(shape)) if keepdims else shape, x.dtype
         )
         launch(
-            "reduce", 2 * x.size, x=x, out=y, mode=REDUCTIONS[mode], outer=rows,
-            width=width, inner=1,
-            scale=1 / width if function is reduce.reduce_mean else 1.0,
+            "reduce", 2 * x.size, x=x, out=y, mode=_number(mode), outer=rows,
+            width=width, inner=1, scale=1 / width if is_mean else 1.0,
         )  # fmt: skip
         return y
 
+    is_mean = function is reduce.reduce_mean
 
-def _sides(x, axes, least):
+
+@functools.cache
+def _number(mode):
+    from burnish.kernels.records import REDUCTIONS
+
+    return REDUCTIONS[mode]
+
+
+@functools.lru_cache(1 << 10)
+def _sides(shape, axes, least):
     """Rows of the last axes, how long they are, and the shape of the other axes.
 
     None where the axes are others, and where NumPy is as fast: for one row, for sums of
     at most `least`, which are products, and over other axes.
     """
-    chosen = reduced_axes(axes, x.ndim)
-    first = x.ndim - len(chosen)
-    if not 0 < first < x.ndim or min(chosen) != first or not x.flags.c_contiguous:
+    chosen = reduced_axes(axes, len(shape))
+    first = len(shape) - len(chosen)
+    if not 0 < first < len(shape) or min(chosen) != first:
         return None
-    rows, width = prod(x.shape[:first]), prod(x.shape[first:])
+    rows, width = prod(shape[:first]), prod(shape[first:])
     known = rows > 1 and least < width <= _LONGEST
-    return (rows, width, x.shape[:first]) if known else None
+    return (rows, width, shape[:first]) if known else None
+
+
+def _is_all(shape, axes):
+    """Whether all axes are reduced."""
+    return axes is None or len(reduced_axes(axes, len(shape))) == len(shape)
 
 
 _register(reduce.reduce_sum, "sum", _CHAIN)
@@ -88,8 +108,7 @@ def _(a, b, *, delta=1.0, summed=False):
     if a.shape != b.shape or not suits(a, b):
         return loss.huber.value(a, b, delta=delta, summed=summed)
     half = np.array(0.5, np.float32)
-    each = element_wise(_huber(delta), a, b, half)
-    return each.sum(dtype=np.float32) if summed else each
+    return (call.summed if summed else element_wise)(_huber(delta), a, b, half)
 
 
 def _huber(delta):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.elementwise import OUTER, coded, merged, mode
+from burnish.kernels.records import RESULTS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
@@ -48,7 +49,8 @@ def program(b: Builder, node: Node) -> None:
         code=b.table(np.frombuffer(code, np.uint8), np.uint8),
         steps=len(node.options["code"]), operands=len(operands),
         result=len(operands) + len(node.options["code"]) - 1,
-        to_bool=y.dtype == np.bool_, rows=rows, width=width,
+        to=RESULTS["bools" if y.dtype == np.bool_ else "values"], rows=rows,
+        width=width,
         **{f"size{i}": outer[i] for i in range(OUTER)},
     )  # fmt: skip
 

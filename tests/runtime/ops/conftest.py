@@ -28,9 +28,9 @@ def launched(monkeypatch):
 
     program = direct.program
 
-    def also_noted(steps, *given):
+    def also_noted(steps, *given, **options):
         names.append("program")
-        program(steps, *given)
+        program(steps, *given, **options)
 
     monkeypatch.setattr(direct, "run", noted)
     monkeypatch.setattr(direct, "launch", noted_alone)

@@ -43,11 +43,54 @@ def test_reductions_of_odd_numbers(op):
         close(op(x, axes=axes), op.value(*wide([x]), axes=axes), 64)
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", [None, (0, 1), (-1, 0), [1, 0]])
+@pytest.mark.parametrize("op", [ops.reduce_sum, ops.reduce_mean])
+def test_sums_of_everything(op, axes, keepdims, launched):
+    x = values(70, 333)
+    options = {"axes": axes, "keepdims": keepdims}
+    (y,) = same_for_any_threads(lambda: op(x, **options))
+    close(np.asarray(y), op.value(*wide([x]), **options), 64)
+    assert set(launched) == {"program"}
+
+
+def test_sums_of_everything_with_odd_numbers():
+    x = values(3000)
+    for odd in (np.inf, np.nan):
+        x[2999] = odd
+        assert np.array_equal(ops.reduce_sum(x), odd, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+@pytest.mark.parametrize(
+    "few", [(64, 1, 1), (1, 64, 1, 1), (7, 1), (5, 64, 7, 1), (5, 1, 1, 1)]
+)
+def test_one_number_for_each_row_or_plane(name, few, launched):
+    x, other = values(5, 64, 7, 33), values(*few, seed=1) + 3
+    op = getattr(ops, name)
+    for a, b in ((x, other), (other, x)):
+        (y,) = same_for_any_threads(lambda a=a, b=b: op(a, b))
+        assert np.array_equal(y, op.value(a, b))
+    assert set(launched) == {"program"}
+
+
+def test_products_that_the_kernel_does_not_take(launched):
+    x, few = values(5, 6, 33), values(6, 1, seed=1)
+    for a, b in (
+        (x, few.astype(np.float64)),
+        (x.swapaxes(0, 1), few[:5]),
+        (x[:, :1], values(1, 6, 1)),
+        (x, np.float32(2)),
+        (x, x[:1]),
+    ):
+        assert np.array_equal(ops.mul(a, b), a * b)
+    assert not launched
+
+
 def test_reductions_that_the_kernel_does_not_take(launched):
     x = values(6, 7, 80)
     for a, axes in (
         (x, (0, 2)),
-        (x, None),
         (x.swapaxes(0, 2), 2),
         (x, ()),
         (x, 0),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.kernels.elementwise import OUTER, coded, mode
+from burnish.kernels.records import RESULTS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
 from burnish.plan.graph import Constant, Value, constant
@@ -113,7 +114,7 @@ def scaled(
     b.add_program(
         read, out, b.shares(4 * size),
         code=b.table(np.frombuffer(code, np.uint8), np.uint8), steps=1, operands=2,
-        result=2, to_bool=False, rows=ins, width=wide,
+        result=2, to=RESULTS["values"], rows=ins, width=wide,
         **{f"size{i}": n for i, n in enumerate(outer)},
     )  # fmt: skip
     return out
