@@ -243,16 +243,18 @@ RECORDS = (
     _record("dequantize", "x scale zero out", "rows width row out_row out_block"),
     _record(
         "sgd",
-        "weight grad velocity out",
+        "weight grad velocity out factor",
         "count maximize nesterov has_decay",
-        "rate momentum share decay",
+        "rate momentum share decay bound",
     ),
     _record(
         "adam",
-        "weight grad mean square largest out",
+        "weight grad mean square largest out factor",
         "count maximize decays",
-        "rate beta1 beta2 unbias eps decay",
+        "rate beta1 beta2 unbias eps decay bound",
     ),
+    _record("powers", "x out", "count", "p"),
+    _record("clip_factor", "x out", "count", "p limit epsilon"),
 )
 """Every kind, in the order of its number."""
 
@@ -300,6 +302,8 @@ DIGITS = {"bytes": 112, "block": 32}
 REDUCTIONS = {"sum": 0, "max": 1}
 VOTES = {"sum": 0, "min": 1, "max": 2}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
+POWERS = {"block": 1 << 12}
+"""Of sums of powers: the elements that are summed at a time."""
 BLOCKING = {"depth": 256, "panels": 6}
 """Of convolutions of plain maps: products that are summed at a time, and panels of two
 vectors of places in a block."""
@@ -388,6 +392,7 @@ def header() -> str:
     lines.append(_enum("REDUCE", REDUCTIONS))
     lines.append(_enum("BLOCKING", BLOCKING))
     lines.append(_enum("DECAY", DECAYS))
+    lines.append(_enum("POWERS", POWERS))
     lines.append(_enum("VOTES", VOTES))
     return "\n".join(lines) + "\n"
 

@@ -12,7 +12,8 @@ from burnish.arguments import check_fields
 from burnish.backend import Array, namespace
 from burnish.optim.gradients import GradientsParams
 
-_EPSILON = 1e-6  # PyTorch's, so that a norm of zero divides
+EPSILON = 1e-6
+"""PyTorch's: what is added to a norm, so that a norm of zero divides."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,16 @@ class ClipGlobalNorm:
         )
 
 
+def is_planned(clip: Any) -> bool:
+    """Whether plans have records for it: for nothing, and the classes of this file."""
+    return clip is None or type(clip) in (ClipValue, ClipNorm, ClipGlobalNorm)
+
+
+def bound_of(clip: Any) -> float:
+    """The largest absolute value of a gradient's element; infinite where none is."""
+    return clip.limit if isinstance(clip, ClipValue) else float("inf")
+
+
 def norm_of(gradients: list[Array], p: float) -> Any:
     """The p-norm of all elements, in float64 where the arrays live; 0-d."""
     parts = [_power_sum(gradient, p) for gradient in gradients if gradient.size]
@@ -91,5 +102,5 @@ def _power_sum(gradient: Array, p: float) -> Any:
 
 def _scaled(gradient: Array, limit: float, norm: Any) -> Array:
     xp = namespace(gradient)
-    factor = xp.minimum(limit / (norm + _EPSILON), 1.0)
+    factor = xp.minimum(limit / (norm + EPSILON), 1.0)
     return gradient * factor.astype(gradient.dtype)

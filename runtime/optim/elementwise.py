@@ -11,6 +11,7 @@ from burnish.backend import Array, namespace
 from burnish.backend.cuda.elementwise import optimizer
 from burnish.backend.cuda.graphs.live import Live, value_of
 from burnish.nn.core.param import Param
+from burnish.optim.clip import bound_of, is_planned
 from burnish.optim.optimizer import (
     STEP_COUNT,
     Optimizer,
@@ -48,8 +49,8 @@ class Elementwise(Optimizer):
 
     @property
     def has_records(self) -> bool:
-        """Whether plans step with records: there is a kernel, and nothing clips."""
-        return self.clip is None and self._has_kernel()
+        """Whether plans step with records: there is a kernel, and one that clips so."""
+        return is_planned(self.clip) and self._has_kernel()
 
     def begun(self, path: str, param: Param, weight: Array) -> State:
         """A parameter's state with this step counted, for a plan's records.
@@ -74,7 +75,8 @@ class Elementwise(Optimizer):
         """The numbers of a plan's records for parameters of this count of steps."""
         made = self.kernel(state, rate)
         assert made is not None  # of `has_records`
-        return {**made[1], "maximize": self.maximize}
+        bound = bound_of(self.clip)
+        return {**made[1], "maximize": self.maximize, "bound": bound}
 
     def update(self, weight: Array, grad: Array, state: State, rate: float) -> Array:
         new = namespace(weight).empty_like(weight)
@@ -144,9 +146,10 @@ class Elementwise(Optimizer):
         from burnish.kernels import direct
 
         by_name: dict[str, list[Any]] = {}
+        rest = {"maximize": self.maximize, "factor": None, "bound": float("inf")}
         for (name, numbers), arrays in calls:
             count = arrays["out"].size
-            fields = {**numbers, **arrays, "count": count, "maximize": self.maximize}
+            fields = {**numbers, **arrays, **rest, "count": count}
             by_name.setdefault(name, []).append((direct.shares(count), fields))
         for name, each in by_name.items():
             direct.run(name, each)

@@ -31,7 +31,7 @@ class Updates:
     def __init__(self, made: Sequence[Update], steps: Sequence[Any], records: Array):
         rows = {id(step): row for row, step in enumerate(steps)}
         self._made = [(rows[id(each.step)], each) for each in made]
-        self._rules = {id(u.rule): (u.rule, u.rule.slots()) for u in made}
+        self._rules = {id(u.rule): (u.rule, u.rule.slots(), u.rule.clip) for u in made}
         self._kernels = {row: each.step.kind for row, each in self._made}
         self._seen: dict[int, _Seen] = {}
         self._words = records.view(np.int64).reshape(-1, WORDS)
@@ -39,10 +39,10 @@ class Updates:
 
     @property
     def are_current(self) -> bool:
-        """Whether the rules still have the kernels and the state of the plan."""
+        """Whether the rules have the kernels, the state and the limits of the plan."""
         return all(
-            rule.has_records and rule.slots() == slots
-            for rule, slots in self._rules.values()
+            rule.has_records and rule.slots() == slots and rule.clip == clip
+            for rule, slots, clip in self._rules.values()
         )
 
     def within(self, first: int, behind: int) -> list[tuple[int, Update]]:

@@ -11,19 +11,32 @@ INLINE void put(float *p, vec v, int64_t n) {
         store_some(p, v, n);
 }
 
+// How gradients are clipped: each element times `scale`, within `bound`.
+typedef struct {
+    float scale, bound;
+} clipping;
+
+INLINE clipping clipping_of(const float *factor, double bound, int64_t maximize) {
+    const float scale = factor ? *factor : 1;
+    return (clipping){maximize ? -scale : scale, (float)bound};
+}
+INLINE vec clipped(const clipping *by, vec g) {
+    return at_least(all(-by->bound), at_most(all(by->bound), g * by->scale));
+}
+
 // velocity <- momentum * velocity + share * grad;  out <- weight - rate * velocity
 void sgd(const void *record, const call *c, int64_t part, int64_t parts) {
     const sgd_record *r = record;
     const float *weight = at(c, r->weight), *grad = at(c, r->grad);
     float *velocity = at(c, r->velocity), *out = at(c, r->out);
-    const float sign = r->maximize ? -1 : 1, rate = (float)r->rate;
-    const float momentum = (float)r->momentum, share = (float)r->share;
+    const clipping by = clipping_of(at(c, r->factor), r->bound, r->maximize);
+    const float rate = (float)r->rate, momentum = (float)r->momentum, share = (float)r->share;
     const float decay = (float)r->decay;
     SHARE(r->count);
     for (int64_t i = first; i < behind; i += WIDTH) {
         const int64_t n = behind - i < WIDTH ? behind - i : WIDTH;
         const vec w = some_of(weight + i, n);
-        vec g = some_of(grad + i, n) * sign;
+        vec g = clipped(&by, some_of(grad + i, n));
         if (r->has_decay) g += w * decay;
         if (velocity) {
             const vec v = some_of(velocity + i, n) * momentum + g * share;
@@ -37,12 +50,13 @@ void sgd(const void *record, const call *c, int64_t part, int64_t parts) {
 typedef struct {
     const float *weight, *grad;
     float *means, *squares, *largest, *out;
-    float sign, rate, keep, take, keep_square, take_square, unbias, eps, decay;
+    clipping by;
+    float rate, keep, take, keep_square, take_square, unbias, eps, decay;
 } adam_step;
 
 // n elements from i on: a vector, or what is left of one.
 INLINE void adam_at(const int decays, const adam_step *a, int64_t i, int64_t n) {
-    vec w = some_of(a->weight + i, n), g = some_of(a->grad + i, n) * a->sign;
+    vec w = some_of(a->weight + i, n), g = clipped(&a->by, some_of(a->grad + i, n));
     if (decays == DECAY_GRAD) g += w * a->decay;
     const vec m = some_of(a->means + i, n) * a->keep + g * a->take;
     vec s = some_of(a->squares + i, n) * a->keep_square + g * g * a->take_square;
@@ -73,7 +87,8 @@ void adam(const void *record, const call *c, int64_t part, int64_t parts) {
     const adam_step a = {
         .weight = at(c, r->weight), .grad = at(c, r->grad), .means = at(c, r->mean),
         .squares = at(c, r->square), .largest = at(c, r->largest), .out = at(c, r->out),
-        .sign = r->maximize ? -1 : 1, .rate = (float)r->rate,
+        .by = clipping_of(at(c, r->factor), r->bound, r->maximize),
+        .rate = (float)r->rate,
         .keep = (float)r->beta1, .take = (float)(1 - r->beta1),
         .keep_square = (float)r->beta2, .take_square = (float)(1 - r->beta2),
         .unbias = (float)r->unbias, .eps = (float)r->eps, .decay = (float)r->decay,

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.optim.clip import is_planned
 from burnish.optim.elementwise import Elementwise
 from burnish.plan.cpu.builder import Builder, Spot, Step
+from burnish.plan.cpu.clip import limited
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
@@ -38,7 +40,7 @@ class Update(NamedTuple):
 def update(b: Builder, node: Node) -> None:
     rule, rate, module, found, params = node.args
     need(isinstance(rule, Elementwise), f"{type(rule).__name__} has no kernel")
-    need(rule.clip is None, "it clips gradients")
+    need(is_planned(rule.clip), "it clips gradients by a function")
     need(rule.has_records, f"{type(rule).__name__} has no kernel")
     need(params, "it has no parameters")
     need(found.keys() == params.keys(), "a gradient is of no parameter")
@@ -52,20 +54,24 @@ def update(b: Builder, node: Node) -> None:
             need(each.dtype == np.float32, "it is not in single precision")
         need(not _is_seen_later(b, node, param), "a view of a parameter is read later")
     kernel, numbers = _form(rule)
+    grads = {path: b.spot(_dense(grad)) for path, grad in found.items()}
+    limits, factors = limited(b, rule.clip, grads, params, node.label)
+    ready = max((at for at, _ in limits), default=0)
     items: list[tuple[int, Update]] = []
     for path, param in params.items():
-        grad, weight = b.spot(_dense(found[path])), b.spot(param)
+        grad, weight = grads[path], b.spot(param)
         slots = {slot: b.held(4 * param.size) for slot in rule.slots()}
         fields = {**numbers, **slots, "weight": weight, "out": weight, "grad": grad}
+        fields["factor"] = factors.get(path)
         step = Step(
             kernel, b.shares(param.size), fields | {"count": param.size}, node.label,
             0, 4 * param.size * (3 + 2 * len(slots)),
         )  # fmt: skip
         after = max(weight.root.buffer.last, grad.root.buffer.last)
         made = Update(rule, rate, module, path, param.place, weight, slots, step)
-        items.append((max(after + 1, b.closed), made))
-    items.sort(key=lambda item: item[0])
-    b.insert([(at, made.step) for at, made in items])
+        items.append((max(after + 1, b.closed, ready), made))
+    steps = [*limits, *((at, made.step) for at, made in items)]
+    b.insert(sorted(steps, key=lambda item: item[0]))
     b.updates += [made for _, made in items]
     for param in params.values():
         b.forms[param.place] = {PLAIN: b.forms[param.place][PLAIN]}
@@ -79,7 +85,7 @@ def _form(rule: Elementwise) -> tuple[str, dict[str, Any]]:
     """The kernel's name and its numbers, which each run writes anew."""
     made = rule.kernel({"step": 1}, 0.0)
     assert made is not None  # of `has_records`
-    return made[0], {**made[1], "maximize": rule.maximize}
+    return made[0], {**made[1], "maximize": 0, "bound": 0.0}
 
 
 def _is_seen_later(b: Builder, node: Node, param: Value) -> bool:

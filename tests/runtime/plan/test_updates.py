@@ -182,11 +182,18 @@ def test_settings_of_the_rule_may_change():
             setattr(each.rule, name, value)
     made.run(2, 6), plain.run(2, 6)
     same(plain, made)
+    for i, clip in enumerate(
+        [optim.ClipGlobalNorm(1e-3), optim.ClipGlobalNorm(1e-2), None]
+    ):
+        for each in (made, plain):
+            each.rule.clip = clip
+        made.run(2, 8 + 2 * i), plain.run(2, 8 + 2 * i)
+        same(plain, made)
     for each in (made, plain):
-        each.rule.clip = optim.ClipGlobalNorm(1e-3)
-    made.step(*batch(8), 0.05), plain.step(*batch(8), 0.05)
+        each.rule.clip = lambda gradients: gradients
+    made.step(*batch(14), 0.05), plain.step(*batch(14), 0.05)
     same(plain, made)
-    assert "clips" in made.step.explain()
+    assert "clips gradients by a function" in made.step.explain()
 
 
 def test_state_may_be_read_loaded_and_read_only():
