@@ -16,6 +16,7 @@ import onnx_ir as ir
 from burnish._files.budget import Budget
 from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having, weights_of
+from burnish.codegen.symbolic import transfer
 from burnish.codegen.weights import constants
 
 Shape = tuple[int, ...]
@@ -160,11 +161,9 @@ def _viewed(node: ir.Node, shape: Shape | None) -> Shape | None:
     if not axes or node.op_type not in ("Squeeze", "Unsqueeze"):
         return None
     if node.op_type == "Squeeze":
-        gone = {axis % len(shape) for axis in axes}
-        return tuple(size for i, size in enumerate(shape) if i not in gone)
-    rank = len(shape) + len(axes)
-    new, sizes_left = {axis % rank for axis in axes}, iter(shape)
-    return tuple(1 if i in new else next(sizes_left) for i in range(rank))
+        return tuple(transfer.squeezed(shape, axes))
+    made = transfer.unsqueezed(shape, axes, lambda: 1)
+    return None if made is None else tuple(made)
 
 
 def _integers(value: ir.Value | None) -> Shape | None:

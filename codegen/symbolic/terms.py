@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from math import gcd
 
 from burnish.codegen.program import BinOp, Expression, Literal
 
@@ -50,6 +51,7 @@ class Term:
 
 
 def _whole(names: tuple[str, ...], times: int, over: int) -> Term | None:
-    if times % over == 0:
-        times, over = times // over, 1
+    """The term with its factor in lowest terms, the denominator positive."""
+    common = gcd(times, over) if over > 0 else -gcd(times, over)
+    times, over = times // common, over // common
     return Term(names, times, over) if 1 in (times, over) else None

@@ -41,6 +41,7 @@ from burnish.codegen.program import (
     Value,
     held,
 )
+from burnish.codegen.symbolic import transfer
 
 _ANY = -1
 
@@ -168,10 +169,9 @@ class _Outline:
                 )
             case Method(name="transpose", target=target, args=args):
                 inner = self.dims(target)
-                order = [a.value for a in args if isinstance(a, Literal)]
-                if inner is None or sorted(order) != list(range(len(inner))):
-                    return None
-                return [inner[axis] for axis in order]
+                axes = (a.value for a in args if isinstance(a, Literal))
+                order = [axis for axis in axes if isinstance(axis, int)]
+                return None if inner is None else transfer.transposed(inner, order)
             case Attribute(name="mT" | "T", target=target):
                 inner = self.dims(target)
                 return None if inner is None else [*inner[:-2], *inner[:-3:-1]]

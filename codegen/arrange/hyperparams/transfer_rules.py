@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from burnish.codegen.arrange.hyperparams.size_classes import Dims, Node, Ties
 from burnish.codegen.program import Expression, Literal, Method
+from burnish.codegen.symbolic import transfer
 
 
 def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
@@ -74,24 +75,20 @@ def unsqueezed(ties: Ties, before: Dims | None, axes: object) -> Dims | None:
     places = [axes] if isinstance(axes, int) else axes
     if before is None or not isinstance(places, tuple | list):
         return None
-    rank = len(before) + len(places)
-    added = {place % rank for place in places}
-    if len(added) < len(places):
-        return None
-    left = iter(before)
-    return [ties.new(1) if i in added else next(left) for i in range(rank)]
+    return transfer.unsqueezed(before, places, lambda: ties.new(1))
 
 
 def reduced(call: Method, before: Dims | None, own: Dims | None) -> Dims | None:
     """Without the axes that are summed up."""
     axes = call.args[0] if call.args else dict(call.options).get("axis")
-    if not before or not isinstance(axes, Literal) or axes.value is None:
+    if not before or not isinstance(axes, Literal):
         return None
-    places = axes.value if isinstance(axes.value, tuple) else (axes.value,)
-    gone = {place % len(before) for place in places}
+    places = (axes.value,) if isinstance(axes.value, int) else axes.value
+    if not isinstance(places, tuple):
+        return None
     if own is not None and len(own) == len(before):
-        return [own[i] if i in gone else size for i, size in enumerate(before)]
-    return [size for i, size in enumerate(before) if i not in gone]
+        return transfer.replaced(before, places, own.__getitem__)
+    return transfer.squeezed(before, places)
 
 
 def concat(ties: Ties, shapes: list[Dims | None], own: Dims | None) -> Dims | None:
@@ -128,9 +125,7 @@ def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims 
     """Shape transfer of layers without weights: pools, Permute, and plain Flatten."""
     if kind == "Permute":
         order = args[0].value if args and isinstance(args[0], Literal) else None
-        if not isinstance(order, tuple) or sorted(order) != list(range(len(x))):
-            return None
-        return [x[axis] for axis in order]
+        return transfer.transposed(x, order) if isinstance(order, tuple) else None
     if kind == "Flatten":
         alone = all(ties.of(size) == 1 for size in x[2:])
         return None if args or len(x) < 2 else [x[0], x[1] if alone else ties.new()]
@@ -142,12 +137,11 @@ def broadcast(ties: Ties, shapes: list[Dims | None]) -> Dims | None:
     known = [shape for shape in shapes if shape]
     if not known or len(known) < len(shapes):
         return known[0] if len(known) == 1 else None
-    longest = max(known, key=len)
-    for shape in known:
-        ties.alike(longest, shape)
-    result = list(longest)
-    for shape in known:
-        for i in range(1, len(shape) + 1):
-            if ties.of(result[-i]) == 1:
-                result[-i] = shape[-i]
-    return result
+
+    def join(sizes: Dims) -> Node:
+        wide = [size for size in sizes if ties.of(size) != 1]
+        for size in wide[1:]:
+            ties.same(wide[0], size)
+        return (wide or sizes)[0]
+
+    return transfer.broadcast(known, join)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute
+from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 Dims = list[Size | None]
@@ -66,10 +67,7 @@ def broadcast(shapes: Sequence[Dims | None]) -> Dims | None:
     given = [dims for dims in shapes if dims is not None]
     if len(given) < len(shapes) or not given:
         return None
-    rank = max(map(len, given))
-    ones: Dims = [ONE] * rank
-    padded = [ones[len(dims) :] + dims for dims in given]
-    return [_together(list(sizes)) for sizes in zip(*padded, strict=True)]
+    return transfer.broadcast(given, _together)
 
 
 def _together(sizes: list[Size | None]) -> Size | None:

@@ -16,6 +16,7 @@ from burnish.codegen.passes.shapes.dims import (
     axis_of,
     broadcast,
 )
+from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE
 
 
@@ -41,20 +42,19 @@ def _reduced(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
         if attribute(node, "noop_with_empty_axes", 0):
             return [data]
         axes = list(range(len(data)))
-    dropped = {axis % max(len(data), 1) for axis in axes}
+    return [_without(node, data, axes)]
+
+
+def _without(node: ir.Node, data: Dims, axes: list[int]) -> Dims:
+    """The sizes behind a reduction over axes."""
     if attribute(node, "keepdims", 1):
-        return [[ONE if i in dropped else size for i, size in enumerate(data)]]
-    return [[size for i, size in enumerate(data) if i not in dropped]]
+        return transfer.replaced(data, axes, lambda _: ONE)
+    return transfer.squeezed(data, axes)
 
 
 def _best(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     data = dims[0]
-    if data is None:
-        return [None]
-    axis = axis_of(node) % len(data)
-    if attribute(node, "keepdims", 1):
-        return [[*data[:axis], ONE, *data[axis + 1 :]]]
-    return [[*data[:axis], *data[axis + 1 :]]]
+    return [None if data is None else _without(node, data, [axis_of(node)])]
 
 
 RULES: dict[str, Rule] = {

@@ -14,6 +14,7 @@ from burnish.codegen.passes.shapes.dims import (
     axis_of,
     known,
 )
+from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
 
@@ -21,7 +22,7 @@ def transpose(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     order = None if dims[0] is None else order_of(node, len(dims[0]))
     if dims[0] is None or order is None:
         return [None]
-    return [[dims[0][axis] for axis in order]]
+    return [transfer.transposed(dims[0], order)]
 
 
 def reshape(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
@@ -66,18 +67,14 @@ def squeeze(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     data, axes = dims[0], axes_of(node, ask)
     if data is None or axes is None:
         return [None]
-    dropped = {axis % len(data) for axis in axes}
-    return [[size for i, size in enumerate(data) if i not in dropped]]
+    return [transfer.squeezed(data, axes)]
 
 
 def unsqueeze(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     data, axes = dims[0], axes_of(node, ask)
     if data is None or axes is None:
         return [None]
-    rank = len(data) + len(axes)
-    added = {axis % rank for axis in axes}
-    rest = iter(data)
-    return [[ONE if i in added else next(rest) for i in range(rank)]]
+    return [transfer.unsqueezed(data, axes, lambda: ONE)]
 
 
 def concat(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
