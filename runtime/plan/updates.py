@@ -152,7 +152,7 @@ class Updating:
 
     def _take(self, param: Param) -> None:
         loan = Loan(self._is_done)
-        held = [param.take(loan)]  # whoever read it before is seen now, no one later
+        held = [param.borrow(loan)]  # whoever read it before is seen now, no one later
         try:
             loan.array = _own(held)
         except BaseException:

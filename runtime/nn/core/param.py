@@ -176,7 +176,7 @@ class Stored(Tensor):
         finally:
             _changing.release()
 
-    def take(self, loan: Loan) -> Array:
+    def borrow(self, loan: Loan) -> Array:
         """Its last values before a loan: no one else reads or changes them meanwhile.
 
         Waits while the values are lent.
