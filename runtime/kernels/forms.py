@@ -49,6 +49,11 @@ def recurrent_room(hidden: int) -> int:
     return _TOGETHER * 3 * whole(hidden)
 
 
+def recurrent_codes_room(count: int, hidden: int) -> int:
+    """Floats that such a layer with rounded states needs: h, c, and codes of h."""
+    return count * (2 * whole(hidden) + whole(hidden) // 4)
+
+
 def recurrent_shares(count: int, threads: int) -> int:
     """The most shares of so many examples that leave several to go together."""
     return max(min(count, threads), -(-count // _TOGETHER))

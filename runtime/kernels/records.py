@@ -240,6 +240,11 @@ RECORDS = (
         "images size0 size1 margin0 margin1 start row y_low y_high",
         "low high",
     ),
+    _record(
+        "recurrent_codes",
+        "x weight scale zero total h c hs last space fault",
+        "steps count hidden reverse gate0 gate1 gate2 gate3 low high",
+    ),
     _record("dequantize", "x scale zero out", "rows width row out_row out_block"),
     _record(
         "sgd",

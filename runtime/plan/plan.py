@@ -27,6 +27,7 @@ from burnish.plan.cpu import (
     lower_by_sample,
     moved,
     placed,
+    rounded_sequences,
     stretches,
     sum_of_codes,
 )
@@ -83,6 +84,8 @@ class Plan:
         self.by_value = False  # whether whole numbers of the call are part of it
         graph = Graph(program)
         fold(graph)
+        if "rounded_sequences" not in off:
+            rounded_sequences(graph)
         fuse(graph, off)
         self._lowering = _Lowering(graph, library, threads, off)
         self.segments = self._lowering.segments

@@ -39,14 +39,17 @@ INLINE scheme within_bounds(const scheme *s, vec least, vec most) {
     return to;
 }
 
+INLINE scheme scheme_from(float scale, float zero, int64_t low, int64_t high) {
+    const float inverse = 1 / scale;
+    const int is_plain = inverse >= FLT_MIN && inverse <= FLT_MAX;
+    return (scheme){all(scale), all(inverse), all(zero), all((float)low - zero),
+                    all((float)high - zero), all(is_plain ? .4998f * .4998f : -1)};
+}
 INLINE scheme scheme_of(const call *c, int64_t scale, int64_t zero, int64_t i,
                         int64_t low, int64_t high) {
     const float *scales = at(c, scale);
     const int8_t *zeros = at(c, zero);
-    const float inverse = 1 / scales[i], offset = zeros ? zeros[i] : 0;
-    const int is_plain = inverse >= FLT_MIN && inverse <= FLT_MAX;
-    return (scheme){all(scales[i]), all(inverse), all(offset), all((float)low - offset),
-                    all((float)high - offset), all(is_plain ? .4998f * .4998f : -1)};
+    return scheme_from(scales[i], zeros ? zeros[i] : 0, low, high);
 }
 
 // A vector's codes as bytes; `wrong` becomes NaN where one is.

@@ -1,22 +1,8 @@
 // Numbers of 8 bits: scales that cover an array, rounding, and codes for products.
-#include <float.h>
-#include <math.h>
-
 #include "call.h"
 #include "codes.h"
+#include "ranges.h"
 #include "rows.h"
-
-// The range of n numbers and 0, or 0 where one of them is not finite.
-static int range_of(const float *x, int64_t n, float *least, float *most) {
-    vec low = {0}, high = {0}, none = {0};
-    OVER(n,
-         vec v = load(x + i); low = at_most(v, low); high = at_least(v, high);
-         none += v - v,
-         vec v = load_some(x + i, rest); low = at_most(v, low); high = at_least(v, high);
-         none += v - v)
-    *least = -greatest_of(-low), *most = greatest_of(high);
-    return sum_of(none) == 0;
-}
 
 void calibrate(const void *record, const call *c, int64_t part, int64_t parts) {
     const calibrate_record *r = record;
@@ -25,15 +11,14 @@ void calibrate(const void *record, const call *c, int64_t part, int64_t parts) {
     const float span = (float)(r->high - r->low), half = span / 2;
     SHARE(r->rows);
     for (int64_t u = first; u < behind; u++) {
-        float least, most;
         const float *x = (const float *)at(c, r->x) + u * r->width;
-        if (!range_of(x, r->width, &least, &most)) *(int64_t *)at(c, r->fault) = 1;
-        const float by = zero ? (most - least) / span
-                              : (-least > most ? -least : most) / half;
-        scale[u] = !(by > 0) ? 1 : by < FLT_MIN ? FLT_MIN : by;
-        if (!zero) continue;
-        const float at_zero = rintf(-least / scale[u]) + (float)r->low;
-        zero[u] = (int8_t)fminf(fmaxf(at_zero, (float)r->low), (float)r->high);
+        vec low = {0}, high = {0}, none = {0};
+        widen_range(x, r->width, &low, &high, &none);
+        if (sum_of(none) != 0) *(int64_t *)at(c, r->fault) = 1;
+        const float least = -greatest_of(-low), most = greatest_of(high);
+        scale[u] = usable_scale(zero ? (most - least) / span
+                                     : (-least > most ? -least : most) / half);
+        if (zero) zero[u] = zero_of(least, scale[u], r->low, r->high);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "call.h"
 #include "functions.h"
 #include "products.h"
+#include "units.h"
 
 // Examples whose gates are computed together, from one pass over the weights: as many as
 // have room in registers.
@@ -46,24 +47,14 @@ INLINE void gates_of(const int R, const int gates, const moment *m, const float 
     }
 }
 
-INLINE vec some_of(const float *p, int64_t left) {
-    return left >= WIDTH ? load(p) : load_some(p, left > 0 ? left : 0);
-}
-INLINE void put_some(float *p, vec v, int64_t left) {
-    if (left >= WIDTH)
-        store(p, v);
-    else if (left > 0)
-        store_some(p, v, left);
-}
-
 // The inputs' share of gate g for the units from `start` on.
 INLINE vec share(const moment *m, int64_t g, int64_t start) {
     const int64_t n = m->r->hidden;
-    return some_of(m->x + g * n + start, n - start);
+    return units_at(m->x + g * n + start, n - start);
 }
 INLINE vec bias_of(const moment *m, int64_t g, int64_t start) {
     const int64_t n = m->r->hidden;
-    return m->bias ? some_of(m->bias + g * n + start, n - start) : all(0);
+    return m->bias ? units_at(m->bias + g * n + start, n - start) : all(0);
 }
 
 static void lstm_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
@@ -78,13 +69,13 @@ static void lstm_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
         vec h = o * hyperbolic_tangent(c);
         store(m->c + u, c);
         store(m->h + u, h);
-        put_some(m->hs + u, h, left);
-        put_some(m->cs + u, c, left);
+        put_units(m->hs + u, h, left);
+        put_units(m->cs + u, c, left);
         if (!m->kept) continue;
-        put_some(m->kept + r->gate0 * r->hidden + u, i, left);
-        put_some(m->kept + r->gate1 * r->hidden + u, f, left);
-        put_some(m->kept + r->gate2 * r->hidden + u, o, left);
-        put_some(m->kept + r->gate3 * r->hidden + u, n, left);
+        put_units(m->kept + r->gate0 * r->hidden + u, i, left);
+        put_units(m->kept + r->gate1 * r->hidden + u, f, left);
+        put_units(m->kept + r->gate2 * r->hidden + u, o, left);
+        put_units(m->kept + r->gate3 * r->hidden + u, n, left);
     }
 }
 
@@ -99,12 +90,12 @@ static void gru_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
         vec h = (load(m->before + u) - n) * z + n;
         const int64_t left = r->hidden - u;
         store(m->h + u, h);
-        put_some(m->hs + u, h, left);
-        if (m->acted) put_some(m->acted + u, own, left);
+        put_units(m->hs + u, h, left);
+        if (m->acted) put_units(m->acted + u, own, left);
         if (!m->kept) continue;
-        put_some(m->kept + r->gate0 * r->hidden + u, z, left);
-        put_some(m->kept + r->gate1 * r->hidden + u, t, left);
-        put_some(m->kept + 2 * r->hidden + u, n, left);
+        put_units(m->kept + r->gate0 * r->hidden + u, z, left);
+        put_units(m->kept + r->gate1 * r->hidden + u, t, left);
+        put_units(m->kept + 2 * r->hidden + u, n, left);
     }
 }
 
@@ -115,7 +106,7 @@ static void plain_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
         vec z = acc[0][v] + share(m, 0, u);
         vec h = r->mode == CELL_RELU ? at_least(all(0), z) : hyperbolic_tangent(z);
         store(m->h + u, h);
-        put_some(m->hs + u, h, r->hidden - u);
+        put_units(m->hs + u, h, r->hidden - u);
     }
 }
 

@@ -23,6 +23,7 @@ from burnish.plan.cpu.gradients import recurrent as recurrent_gradients
 from burnish.plan.cpu.gradients import rows as row_gradients
 from burnish.plan.cpu.lowbit import embedding, quantized, rounding
 from burnish.plan.cpu.lowbit.rounding import moved
+from burnish.plan.cpu.lowbit.sequences import rounded_sequences
 from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
 from burnish.plan.cpu.sample_loops import lower_by_sample
@@ -52,6 +53,7 @@ __all__ = [
     "quantized",
     "recurrent",
     "recurrent_gradients",
+    "rounded_sequences",
     "rounding",
     "row_gradients",
     "rows",

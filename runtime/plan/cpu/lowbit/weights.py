@@ -68,6 +68,21 @@ class Whole:
             raise CaptureError("a parameter's zero points are others")
         return codes
 
+    def cells(self, order: tuple[int, ...]) -> Constant:
+        """Bytes of a recurrent layer (gates, hidden), as recurrent_codes.c has them."""
+        gates = len(order)
+
+        def pack(codes: Array) -> Array:
+            hidden = self.outs // gates
+            short = -hidden % LANES
+            full = codes.reshape(gates, hidden, hidden)[list(order)]
+            full = np.pad(full, ((0, 0), (0, short), (0, short)))
+            wide = hidden + short
+            full = full.reshape(gates, wide // LANES, LANES, wide // 4, 4)
+            return np.ascontiguousarray(full.transpose(1, 3, 0, 2, 4))
+
+        return self._once(("cells", order), lambda: pack(self._codes()[0]))
+
     def scales(self, lanes: int) -> Constant:
         def make() -> Array:
             scales = self._held().scales.astype(np.float32).reshape(-1)
@@ -119,11 +134,18 @@ def whole(b: Builder, weight: Any, turned: bool) -> Whole | None:
         return None
     key = (id(weight), turned)
     if key not in b.whole:
-        b.whole[key] = _found(b, weight, turned)
+        b.whole[key] = _found(b.whole, weight, turned)
     return b.whole[key]
 
 
-def _found(b: Builder, weight: Constant, turned: bool) -> Whole | None:
+def is_whole(weight: Any) -> bool:
+    """Whether the products of a quantized parameter (outs, ins) are sums of codes."""
+    if not isinstance(weight, Constant) or len(weight.sources) != 1:
+        return False
+    return _found({}, weight, False) is not None
+
+
+def _found(known: dict[Any, Any], weight: Constant, turned: bool) -> Whole | None:
     (source,) = weight.sources
     held = source.held
     if not isinstance(held, Packed) or not held.scheme.kind.whole:
@@ -140,9 +162,9 @@ def _found(b: Builder, weight: Constant, turned: bool) -> Whole | None:
     if not _fits(_whole(held)) and held.scheme.store != "native":
         return None
     key = (id(source), axis)
-    if key not in b.whole:
-        b.whole[key] = Whole(source, held.scheme, bool(axis))
-    return b.whole[key]
+    if key not in known:
+        known[key] = Whole(source, held.scheme, bool(axis))
+    return known[key]
 
 
 def _is_by_output(weight: Packed, axis: int) -> bool:
