@@ -48,7 +48,8 @@ def usable() -> Library | None:
 
 def shares(work: float) -> int:
     """Into how many shares to split so much work: elements, or products by eight."""
-    return max(1, min(num_threads(), _MOST, int(work) // _ENOUGH))
+    most = int(work) // _ENOUGH
+    return 1 if most < 2 else min(num_threads(), _MOST, most)
 
 
 def launch(kernel: str, parts: int, **fields: Any) -> None:
@@ -142,6 +143,42 @@ def _program(
     held = code, np.array(operands, np.int64)
     table = struct.Struct(f"={3 + len(read)}Q").pack
     return _Program(record, (address(code), address(held[1])), table, held)
+
+
+def prepared(
+    calls: Sequence[tuple[str, int, dict[str, Any]]], *later: str
+) -> Callable[..., None]:
+    """A function that runs these records, (kernel, parts, fields), one after another.
+
+    It takes arrays for the references named in `later`, in their order. The others stay
+    where they are: the caller keeps them alive.
+    """
+    library = usable()
+    assert library is not None
+    find = _finder()
+    held: list[int] = []
+    records: list[bytes] = []
+    places = {name: reference(i) for i, name in enumerate(later)}
+    for kernel, parts, fields in calls:
+        row = []
+        for name in BY_NAME[kernel].references:
+            if name in places:
+                row.append(places[name])
+            elif fields[name] is None:
+                row.append(-1)
+            else:
+                row.append(reference(len(later) + len(held)))
+                held.append(find(fields[name]))
+        records.append(record_of(kernel, parts, row, fields))
+    joined, count, kept = b"".join(records), len(records), _table(held)
+    is_shared = any(parts > 1 for _, parts, _ in calls)
+    table = struct.Struct(f"={len(later)}Q").pack
+
+    def run(*arrays: Any) -> None:
+        threads = num_threads() if is_shared else 1
+        library.run(joined, count, table(*map(find, arrays)) + kept, threads)
+
+    return run
 
 
 def run(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:

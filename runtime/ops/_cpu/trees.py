@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from burnish.backend import Array
 from burnish.ops import trees
-from burnish.ops._cpu.call import dense, launch, usable
+from burnish.ops._cpu.call import usable
 
 _STEPS = 64
 """The cost of a walk down a tree, in elements."""
+
+_MOST = 64
+"""Prepared calls that are kept."""
 
 
 @trees.tree_ensemble.on("numpy")
@@ -16,61 +24,111 @@ def _(
     x, roots, features, thresholds, yes, no, targets, weights, modes=None, missing=None,
     members=None, *, outputs, aggregate="sum",
 ):  # fmt: skip
-    nodes = trees.Nodes(features, thresholds, yes, no, modes, missing, members)
     y = None
-    if _walks(x, roots, nodes, targets, weights):
-        y = _voted(x, roots, nodes, targets, weights, outputs, aggregate)
+    if members is None and x.dtype == np.float32 and usable():
+        held = (roots, features, thresholds, yes, no, targets, weights, modes, missing)
+        run = _run(x, held, outputs, aggregate)
+        y = None if run is None else run(np.ascontiguousarray(x))
     if y is not None:
         return y
     return trees.tree_ensemble.value(
-        x, roots, *nodes[:4], targets, weights, *nodes[4:], outputs=outputs,
-        aggregate=aggregate,
+        x, roots, features, thresholds, yes, no, targets, weights, modes, missing,
+        members, outputs=outputs, aggregate=aggregate,
     )  # fmt: skip
 
 
-def _walks(x, roots, nodes, targets, weights):
-    """Whether the kernel goes down such trees."""
-    shape = nodes.thresholds.shape
-    return (
-        x.ndim == 2
-        and nodes.members is None
-        and x.dtype == nodes.thresholds.dtype == weights.dtype == np.float32
-        and roots.dtype == nodes.features.dtype == targets.dtype == np.int64
-        and nodes.yes.dtype == nodes.no.dtype == np.int64
-        and nodes.features.shape == nodes.yes.shape == nodes.no.shape == shape
-        and targets.shape == weights.shape
-        and all(
-            _fits(a, kind, shape) for a, kind in zip(nodes[4:6], _KINDS, strict=True)
-        )
-        and len(roots) * len(x) > 0
-        and usable()
-    )
+Run = Callable[[Array], Array | None]
+"""Rows to aggregated votes; None where some index is out of range."""
 
 
-_KINDS = (np.uint8, np.bool_)
-"""The dtypes of modes and of missing, bytes for the kernel."""
+class _Prepared(NamedTuple):
+    run: Run
+    alive: list[weakref.ref[Any]]
 
 
-def _fits(a, kind, shape):
-    return a is None or (a.dtype == kind and a.shape == shape)
+_prepared: dict[tuple[Any, ...], _Prepared] = {}
+"""Calls by the identities of the trees' arrays, the rows' sizes and the options.
+
+A call is forgotten when one of its arrays is freed.
+"""
 
 
-def _voted(x, roots, nodes, targets, weights, outputs, aggregate):
-    """The aggregated votes; None where some index is out of range."""
-    rows, count = len(x), len(roots)
-    ends = dict(trees.totals(rows, count, outputs, aggregate))
-    space = np.empty((ends["groups"], rows, outputs + 1))
-    out = np.empty((rows, outputs), np.float32)
-    fault = np.zeros(1, np.int64)
-    asked = dict(zip(nodes._fields[:6], map(dense, nodes), strict=False))
-    launch(
-        "trees", rows * count * _STEPS, x=dense(x), roots=dense(roots), **asked,
-        **ends, space=space, out=out, targets=dense(targets), weights=dense(weights),
-        fault=fault, width=x.shape[1], trees=count, nodes=len(nodes.yes),
-        leaves=len(targets), votes=targets.shape[1],
-    )  # fmt: skip
-    if fault[0]:
+def _run(x: Array, held: tuple[Any, ...], outputs: int, aggregate: str) -> Run | None:
+    """A call of the kernel for rows like x; None where it does not fit the trees."""
+    from burnish.kernels import direct
+
+    if x.ndim != 2 or not x.size:
         return None
+    parts = direct.shares(len(x) * len(held[0]) * _STEPS)
+    key = (*map(id, held), x.shape, outputs, aggregate, parts)
+    found = _prepared.get(key)
+    if found is not None:
+        return found.run
+    fields = dict(zip(_KINDS, held, strict=True))
+    if not _fits(fields):
+        return None
+
+    def forget(_: Any) -> None:
+        _prepared.pop(key, None)
+
+    alive = [weakref.ref(array, forget) for array in held if array is not None]
+    if len(_prepared) >= _MOST:
+        _prepared.clear()
+    run = _call(x.shape, fields, outputs, aggregate, parts)
+    _prepared[key] = _Prepared(run, alive)
+    return run
+
+
+_KINDS = {
+    "roots": np.int64,
+    "features": np.int64,
+    "thresholds": np.float32,
+    "yes": np.int64,
+    "no": np.int64,
+    "targets": np.int64,
+    "weights": np.float32,
+    "modes": np.uint8,
+    "missing": np.bool_,
+}
+"""The kernel's arrays, in the operator's order, and their dtypes."""
+
+
+def _fits(fields: dict[str, Any]) -> bool:
+    """Whether the kernel goes down such trees."""
+    for name, array in fields.items():
+        if array is None:
+            continue
+        if array.dtype != _KINDS[name] or not array.flags.c_contiguous:
+            return False
+    nodes = ("features", "thresholds", "yes", "no", "modes", "missing")
+    shapes = {fields[name].shape for name in nodes if fields[name] is not None}
+    whole = len(shapes) == 1 and fields["targets"].shape == fields["weights"].shape
+    return whole and len(fields["roots"]) > 0
+
+
+def _call(
+    shape: tuple[int, ...],
+    fields: dict[str, Any],
+    outputs: int,
+    aggregate: str,
+    parts: int,
+) -> Run:
+    from burnish.kernels import direct
+
+    rows, width = shape
+    count = len(fields["roots"])
+    ends = dict(trees.totals(rows, count, outputs, aggregate))
+    sizes = {"width": width, "trees": count, "nodes": len(fields["yes"])}
+    sizes |= {"leaves": len(fields["targets"]), "votes": fields["targets"].shape[1]}
+    calls = [("trees", parts, fields | ends | sizes)]
     if ends["groups"] > 1:
-        launch("votes", 1, space=space, out=out, **ends)
-    return out
+        calls.append(("votes", 1, ends))
+    launch = direct.prepared(calls, "x", "space", "out", "fault")
+    space_shape = ends["groups"], rows, outputs + 1
+
+    def run(x: Array) -> Array | None:
+        out, fault = np.empty((rows, outputs), np.float32), np.zeros(1, np.int64)
+        launch(x, np.empty(space_shape), out, fault)
+        return None if fault[0] else out
+
+    return run

@@ -32,6 +32,18 @@ def launched(monkeypatch):
         names.append("program")
         program(steps, *given, **options)
 
+    prepared = direct.prepared
+
+    def noted_later(calls, *later):
+        made, kernels = prepared(calls, *later), [kernel for kernel, *_ in calls]
+
+        def call(*arrays):
+            names.extend(kernels)
+            made(*arrays)
+
+        return call
+
+    monkeypatch.setattr(direct, "prepared", noted_later)
     monkeypatch.setattr(direct, "run", noted)
     monkeypatch.setattr(direct, "launch", noted_alone)
     monkeypatch.setattr(direct, "program", also_noted)

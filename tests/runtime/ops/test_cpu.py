@@ -385,6 +385,24 @@ def test_trees_by_threads(rows, launched):
     assert set(launched) == {"trees"} | ({"votes"} if rows < 16 else set())
 
 
+def test_prepared_trees_read_their_arrays_and_go_with_them(launched):
+    """Weights that change in place count; trees of a freed array's place are others."""
+    from burnish.ops._cpu import trees as prepared
+
+    x, before = values(7, 5), len(prepared._prepared)
+    for seed in range(4):
+        trees = forest(seed)
+        for factor in (1, 2):
+            trees["weights"] *= factor
+            ours = tree_ensemble(x, *trees.values(), outputs=3)
+            plain = tree_ensemble.value(x, *trees.values(), outputs=3)
+            np.testing.assert_allclose(ours, plain, 1e-5, 1e-6)
+        assert len(prepared._prepared) == before + 1
+        del trees
+        assert len(prepared._prepared) == before
+    assert launched == ["trees"] * 8
+
+
 def test_trees_of_broken_arrays_are_refused_as_without_a_kernel():
     trees = forest(0)
     for name, place in (("features", 5), ("yes", 10**6), ("no", -(10**6))):
