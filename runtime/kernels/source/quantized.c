@@ -93,10 +93,17 @@ SIZES(DEFINE)
 static int (*const KERNELS[MOST_ROWS + 1][MOST + 1])(const piece *) = {SIZES(NAMED)};
 static const int ROWS[MOST + 1] = ROWS_OF;
 
-// The sum of all bytes in a pixel's receptive field.
+// The sum of four bytes or eight, as numbers of 16 bits in one of 64.
+INLINE int32_t sum_of_eight(uint64_t v) {
+    const uint64_t even = 0x00ff00ff00ff00ff;
+    return (int32_t)(((v & even) + (v >> 8 & even)) * 0x0001000100010001 >> 48);
+}
+
+// The sum of all bytes in a pixel's receptive field. Runs are of whole fours.
 static int32_t bytes_of(const piece *p, int64_t row) {
     const ivec ones = (ivec){0} + 0x01010101;
     ivec sum = {0};
+    int32_t total = 0;
     for (const run *runs = p->runs; runs < p->runs + p->n_runs; runs++) {
         const uint8_t *x = p->x + p->from[row] + runs->x;
         int64_t k = 0;
@@ -105,9 +112,13 @@ static int32_t bytes_of(const piece *p, int64_t row) {
             memcpy(&four_each, x + k, sizeof four_each);
             sum = dot(sum, four_each, ones);
         }
-        for (; k < runs->length; k++) sum[0] += x[k];
+        for (; k + 8 <= runs->length; k += 8) {
+            uint64_t eight;
+            memcpy(&eight, x + k, sizeof eight);
+            total += sum_of_eight(eight);
+        }
+        if (k < runs->length) total += sum_of_eight((uint32_t)four(x + k));
     }
-    int32_t total = 0;
     for (int i = 0; i < WIDTH; i++) total += sum[i];
     return total;
 }
