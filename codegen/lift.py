@@ -13,7 +13,7 @@ import onnx_ir as ir
 from burnish.codegen.errors import CALL, WHY_NOT, ConversionError, UnsupportedError
 from burnish.codegen.names import authorship
 from burnish.codegen.ops import NodeContext, find, has_rule, unknown
-from burnish.codegen.ops.quantize import ON_INPUT, rounded, rounding
+from burnish.codegen.ops.quantized.quantize import ON_INPUT, rounded, rounding
 from burnish.codegen.ops.rule.choices import check_choices
 from burnish.codegen.ops.rule.expressions import Inline, UnfitError, whole
 from burnish.codegen.ops.unknown import Unknown

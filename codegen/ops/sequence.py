@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.codegen.ops.arrays.shape import shape_option
 from burnish.codegen.ops.rule.expressions import call, method, number, tensor
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.words import is_scalar
-from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
     BinOp,
     Call,

@@ -11,8 +11,6 @@ ROOT = Path(burnish.codegen.__file__).parent
 PACKAGES = sorted({file.parent for file in ROOT.rglob("*.py")})
 MOST = 17
 """Files of one package, beside its `__init__`."""
-FLAT = {"ops": "a family of operators a file, as in the runtime"}
-"""Packages of more files, and why."""
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -25,4 +23,4 @@ def test_a_package_says_what_it_does(package: Path) -> None:
 
 def test_packages_are_small() -> None:
     sizes = {str(p.relative_to(ROOT)): len([*p.glob("*.py")]) - 1 for p in PACKAGES}
-    assert {name for name, files in sizes.items() if files > MOST} == set(FLAT)
+    assert not {name: files for name, files in sizes.items() if files > MOST}

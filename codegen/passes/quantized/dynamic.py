@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.ops.quantize import ON_INPUT
+from burnish.codegen.ops.quantized.quantize import ON_INPUT
 from burnish.codegen.passes.graph import all_nodes, constant, label, owner, scalar
 from burnish.codegen.passes.quantized._values import held, only_reader, put
 from burnish.codegen.passes.quantized.whole_bias import WholeBias, whole_bias

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.ops.quantize import ON_INPUT
+from burnish.codegen.ops.quantized.quantize import ON_INPUT
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.layer import (
     SWAP,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.ops.quantize import ON_INPUT
+from burnish.codegen.ops.quantized.quantize import ON_INPUT
 from burnish.codegen.readers.microsoft.attentions import from_projection
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops.conv import alike, padding
 from burnish.codegen.ops.rule.expressions import call, layer, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.windows import alike, padding
 from burnish.codegen.ops.rule.words import numbers, size
 from burnish.codegen.program import BinOp, Expression, Literal
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops.classifiers import above, both, greatest, transformed, weight
+from burnish.codegen.ops.ml.classifiers import (
+    above,
+    both,
+    greatest,
+    transformed,
+    weight,
+)
 from burnish.codegen.ops.rule.expressions import call, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops.conv import alike, padding
-from burnish.codegen.ops.quantize import quantized
+from burnish.codegen.ops.quantized.quantize import quantized
 from burnish.codegen.ops.rule import costs
 from burnish.codegen.ops.rule.expressions import call, infix, method, operand
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.windows import alike, padding
 from burnish.codegen.ops.rule.words import cast as cast_to
 from burnish.codegen.program import BinOp, Expression
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.codegen.ops.arrays.shape import shape_option
 from burnish.codegen.ops.rule.expressions import call, ints, known, plain, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
-from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import Expression, Method
 
 

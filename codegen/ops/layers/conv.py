@@ -12,11 +12,11 @@ from burnish.codegen.ops.rule.expressions import (
     layer,
     operand,
     owned,
-    paired,
     tensor,
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import CONVOLUTION, OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.windows import alike, padding
 from burnish.codegen.ops.rule.words import size
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
@@ -203,19 +203,3 @@ def _shared(totals: list[Any], auto_pad: str) -> Any:
 
 def _bias(B: Expression | None) -> dict[str, Any]:
     return {} if B is not None else {"bias": False}
-
-
-def alike(sizes: list[Any]) -> Any:
-    """(3, 3) as 3: layers take both."""
-    return sizes[0] if len(set(sizes)) == 1 else tuple(sizes)
-
-
-def padding(auto_pad: str, pads: list[int] | None, rank: int) -> Any:
-    """ONNX's begins-then-ends as an int, one number an axis, pairs, or a name."""
-    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        return auto_pad.lower()
-    if pads is None or auto_pad == "VALID" or not any(pads):
-        return 0
-    if pads[:rank] == pads[rank:]:
-        return alike(pads[:rank])
-    return tuple(paired(pads[:rank], pads[rank:]))

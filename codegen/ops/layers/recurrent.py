@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops.quantize import on_input
+from burnish.codegen.ops.quantized.quantize import on_input
 from burnish.codegen.ops.rule import costs
 from burnish.codegen.ops.rule.expressions import Inline, call, layer, operand, owned
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.codegen.ops.arrays.shape import shape_option
 from burnish.codegen.ops.rule.expressions import (
     call,
     known,
@@ -18,7 +19,6 @@ from burnish.codegen.ops.rule.expressions import (
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, RANDOM, SAME_SHAPE
 from burnish.codegen.ops.rule.words import cast, dtype_name, filled, made, size
-from burnish.codegen.ops.shape import shape_option
 from burnish.codegen.program import (
     Attribute,
     BinOp,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from burnish.codegen.ops.media.text import listed
 from burnish.codegen.ops.rule.expressions import DEVICE, call, method, operand, tensor
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import ELEMENTWISE, OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops.rule.words import cast
-from burnish.codegen.ops.text import listed
 from burnish.codegen.program import (
     BinOp,
     Call,
