@@ -99,6 +99,8 @@ def _regressed(x: Expression, given: dict[str, Any]) -> Result:
     trees = _numbered(given, "target", outputs)
     y = _real(x, trees, outputs, given["aggregate_function"].lower())
     base = _numbers(given, "base_values")
+    if base is not None and len(base) == outputs > 1:
+        base = _of_voted(base, given["target_ids"])
     if base is not None and base.any():
         y = BinOp("+", y, _beside(base))
     return _alone(y, outputs, given["post_transform"])
@@ -176,8 +178,12 @@ def _of_classes(base: np.ndarray, ids: list[int], outputs: int) -> np.ndarray:
     """
     if outputs != 2 or len(base) > 2:
         return base
-    every = np.append(base, 0)[:2]
-    return np.where(np.isin(np.arange(2), ids), every, 0).astype(base.dtype)
+    return _of_voted(np.append(base, base.dtype.type(0))[:2], ids)
+
+
+def _of_voted(base: np.ndarray, ids: list[int]) -> np.ndarray:
+    """Base values of the outputs that leaves vote for; onnxruntime has 0 elsewhere."""
+    return np.where(np.isin(np.arange(len(base)), ids), base, base.dtype.type(0))
 
 
 def _alone(scores: Expression, outputs: int, post: str) -> Expression:

@@ -221,6 +221,20 @@ def test_a_class_without_votes_is_no_label(base: list[float], tmp_path: Any) -> 
     )
 
 
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_a_target_without_votes_is_zero(aggregate: str, tmp_path: Any) -> None:
+    """Onnxmltools 1.16 writes such files of XGBoost's regressors of several targets."""
+    attributes = trees(6, 3, "target", True, ids=[0, 2])
+    options = {"n_targets": 3, "aggregate_function": aggregate}
+    base = {"base_values": [0.3, -1.0, 0.2]}
+    check(
+        *("TreeEnsembleRegressor", HOLES, (FLOAT,), tmp_path),
+        **attributes,
+        **options,
+        **base,
+    )
+
+
 @pytest.mark.parametrize("post", [*POST, "PROBIT"])
 @pytest.mark.parametrize("targets", [1, 2])
 def test_one_target_is_transformed_by_probit_alone(
