@@ -208,9 +208,11 @@ RECORDS = (
     ),
     _record("add_rows", "g ids out", "count rows width skip"),
     _record("softmax_gradient", "g y out", "rows width is_log"),
-    _record("cross_entropy", "x classes by softmax out", "rows width"),
+    _record("cross_entropy", "x classes by softmax out", "rows width inner"),
     _record(
-        "cross_entropy_gradient", "g softmax classes by out", "rows width is_summed"
+        "cross_entropy_gradient",
+        "g softmax classes by out",
+        "rows width inner is_summed",
     ),
     _record(
         "max_pool_gradient",

@@ -186,9 +186,11 @@ def flat_places(
         )
     shape = shape or (1,)  # a scalar is a vector of one
     axis = axes_of(axis, len(shape))[0]
-    _check_range(indices, shape, axis)
+    low = _check_range(indices, shape, axis)
     sizes = shape if broadcasts else indices.shape
-    places = xp.where(indices < 0, indices + shape[axis], indices)
+    places = indices
+    if low is None or low < 0:
+        places = xp.where(indices < 0, indices + shape[axis], indices)
     stride = 1
     strides = [1] * len(shape)
     for i in range(len(shape) - 1, -1, -1):
@@ -209,21 +211,22 @@ def _flat_places(
     return flat_places(shape, indices, axis, broadcasts)
 
 
-def _check_range(indices: Any, shape: tuple[int, ...], axis: int) -> None:
-    """Raises InputError unless indices are integers along an axis; a GPU's may be any.
+def _check_range(indices: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """The least index; raises InputError unless all are integers along an axis.
 
-    Beyond the axis they would point at other rows.
+    Beyond the axis they would point at other rows. A GPU's may be any: None for them.
     """
     if indices.dtype.kind not in "iu":
         raise InputError(f"indices: expected integers, got {indices.dtype}")
     if namespace(indices) is not np or not indices.size:
-        return
+        return None
     n, low, high = shape[axis], indices.min(), indices.max()
     if low < -n or high >= n:
         raise InputError(
             f"indices: expected {-n} to {n - 1} for axis {axis} of x {shape}, "
             f"got {low} to {high}"
         )
+    return low
 
 
 @step

@@ -1,9 +1,9 @@
-// Over rows of a matrix: softmax, cross entropy, layer and RMS norm; and reductions of an axis.
+// Over rows of a matrix: softmax, layer and RMS norm; and reductions of an axis.
 #include <math.h>
 
 #include "call.h"
 #include "functions.h"
-#include "rows.h"
+#include "softmax.h"
 
 // scale * x + shift for each element, with weight and bias where there are some.
 static void moved(const float *x, float *y, int64_t n, float mean, float scale,
@@ -58,23 +58,6 @@ void group_norm(const void *record, const call *c, int64_t part, int64_t parts) 
     }
 }
 
-// e^(x - shift) of a row, and its sum.
-static float powers(const float *x, float *y, int64_t n, float shift) {
-    vec s = {0};
-    float total = 0;
-    OVER(n,
-         vec e = exponential(load(x + i) - shift); s += e; store(y + i, e),
-         vec e = exponential(load_some(x + i, rest) - shift);
-         store_some(y + i, e, rest);
-         for (int64_t k = 0; k < rest; k++) total += e[k])
-    return total + sum_of(s);
-}
-
-static void times(float *y, int64_t n, float factor) {
-    OVER(n, store(y + i, load(y + i) * factor),
-         for (int64_t k = i; k < n; k++) y[k] *= factor)
-}
-
 // kept: the greatest element and the inverse of the sum; two zeros for an empty row.
 void softmax_row(const float *x, float *y, int64_t n, int zero_if_empty, float *kept) {
     const float most = row_greatest(x, n);
@@ -104,24 +87,6 @@ void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
             log_softmax_row(x, out, r->width);
         else
             softmax_row(x, out, r->width, (int)r->zero_if_empty, 0);
-    }
-}
-
-// -log(softmax(x)) at a class times a share of the row's; NaN where there is no such class.
-void cross_entropy(const void *record, const call *c, int64_t part, int64_t parts) {
-    const cross_entropy_record *r = record;
-    const int64_t *classes = at(c, r->classes), n = r->width;
-    const float *by = at(c, r->by);
-    float *out = at(c, r->out);
-    SHARE(r->rows);
-    for (int64_t u = first; u < behind; u++) {
-        const float *x = (const float *)at(c, r->x) + u * n;
-        float *y = (float *)at(c, r->softmax) + u * n;
-        const float most = row_greatest(x, n), total = powers(x, y, n, most);
-        times(y, n, 1 / total);
-        const int64_t chosen = classes[u];
-        const float at_class = chosen >= 0 && chosen < n ? x[chosen] : NAN;
-        out[u] = (most - at_class + logf(total)) * by[u];
     }
 }
 

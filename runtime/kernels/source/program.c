@@ -29,7 +29,7 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
     const float *x = (const float *)base;
     const uint8_t *bits = (const uint8_t *)base;
     if (o->mode == READ_DENSE && !o->is_bool) {
-        if (n == TILE) return x + start;
+        if (n % LANES == 0) return x + start;
         memcpy(tile, x + start, 4 * (size_t)n);
         return tile;
     }

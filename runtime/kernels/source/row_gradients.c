@@ -1,4 +1,4 @@
-// Gradients of layer norm, RMS norm, softmax and cross entropy, over rows of a matrix.
+// Gradients of layer norm, RMS norm and softmax, over rows of a matrix.
 #include "call.h"
 #include "functions.h"
 #include "rows.h"
@@ -144,22 +144,5 @@ void softmax_gradient(const void *record, const call *c, int64_t part, int64_t p
         VECTORS(n, store_some(out + i,
                               (load_up_to(g + i, some) - total) * load_up_to(y + i, some),
                               some))
-    }
-}
-
-// softmax, less 1 at the class, times the row's share of the gradient.
-void cross_entropy_gradient(const void *record, const call *c, int64_t part,
-                            int64_t parts) {
-    const cross_entropy_gradient_record *r = record;
-    const int64_t *classes = at(c, r->classes), n = r->width;
-    const float *g = at(c, r->g), *by = at(c, r->by);
-    SHARE(r->rows);
-    for (int64_t u = first; u < behind; u++) {
-        const float *y = (const float *)at(c, r->softmax) + u * n;
-        float *out = (float *)at(c, r->out) + u * n;
-        const float slope = g[r->is_summed ? 0 : u] * by[u];
-        VECTORS(n, store_some(out + i, load_up_to(y + i, some) * slope, some))
-        const int64_t chosen = classes[u];
-        if (chosen >= 0 && chosen < n) out[chosen] -= slope;
     }
 }

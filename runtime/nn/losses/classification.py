@@ -268,16 +268,21 @@ def _chosen(
         given = (targets, weight, classes, np.dtype(wide), ignore_index, mean)
         if (found := kernels.targets(*given)) is not None:
             return found
-    shares = xp.ones(targets.shape, wide)
-    if ignore_index is not None:
+    low, high = (targets.min(), targets.max()) if targets.size else (0, -1)
+    if ignore_index is not None and low <= ignore_index <= high:
         kept = xp.asarray(targets != ignore_index)
-        if not kept.all():
-            targets, shares = xp.where(kept, targets, 0), kept.astype(wide)
-    if targets.size and (targets.min() < 0 or targets.max() >= classes):
+        targets, shares = xp.where(kept, targets, 0), kept.astype(wide)
+        low, high = targets.min(), targets.max()
+    elif weight is None and targets.size and 0 <= low <= high < classes:
+        share = 1 / targets.size if mean else 1
+        return targets, xp.full(targets.shape, share, dtype), dtype.type(0)
+    else:
+        shares = xp.ones(targets.shape, wide)
+    if targets.size and (low < 0 or high >= classes):
         raise InputError(
             f"loss: expected classes from 0 to {classes - 1}"
             f"{'' if ignore_index is None else f' or {ignore_index}'}, "
-            f"got {targets.min()} to {targets.max()}"
+            f"got {low} to {high}"
         )
     if weight is not None:
         shares = shares * weight[targets].astype(wide)

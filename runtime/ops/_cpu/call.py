@@ -78,28 +78,42 @@ def summed(steps: list[tuple[Any, ...]], *operands: Array) -> Any:
 def _read(operands: tuple[Array, ...]) -> tuple[tuple[int, ...], list[Any]]:
     """Sizes of the first operand's axes, few, and operands with strides along them."""
     x = operands[0]
-    if all(a.shape == x.shape for a in operands):
-        return (x.size,), [(dense(a), (1,)) for a in operands]
-    sizes, ways = _broadcast(x.shape, tuple([a.shape for a in operands]))
-    return sizes, [(dense(a), way) for a, way in zip(operands, ways, strict=True)]
+    if all(a.shape == x.shape and a.flags.c_contiguous for a in operands):
+        return (x.size,), [(a, (1,)) for a in operands]
+    read = [a if _is_whole(a) else dense(a) for a in operands]
+    forms = tuple([(a.shape, a.strides) for a in read])
+    sizes, ways = _merged(x.shape, forms)
+    if len(sizes) > _AXES:
+        read = [*map(dense, operands)]
+        sizes, ways = _merged(x.shape, tuple([(a.shape, a.strides) for a in read]))
+    return sizes, [*zip(read, ways, strict=True)]
+
+
+def _is_whole(a: Array) -> bool:
+    """Whether a program can read an array as it is: by strides of whole elements."""
+    return a.flags.aligned and all(step >= 0 and not step % 4 for step in a.strides)
 
 
 @functools.lru_cache(1 << 10)
-def _broadcast(
-    shape: tuple[int, ...], operands: tuple[tuple[int, ...], ...]
+def _merged(
+    shape: tuple[int, ...],
+    operands: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...],
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Sizes of a result's axes, few, and the strides of dense operands along them."""
+    """Sizes of a result's axes, few, and the strides of operands along them.
+
+    operands: the shape of each, and its strides in bytes.
+    """
     from burnish.kernels.elementwise import merged
 
     ways = []
-    for each in operands:
-        step, way = 1, [0] * len(shape)
-        for axis in range(-1, -len(each) - 1, -1):
-            if each[axis] != 1:
-                way[axis] = step
-            step *= each[axis]
-        ways.append(way)
+    for sizes, strides in operands:
+        way = [0 if n == 1 else s // 4 for n, s in zip(sizes, strides, strict=True)]
+        ways.append([0] * (len(shape) - len(way)) + way)
     sizes, paths = merged([*shape] or [1], [way or [0] for way in ways])
+    if 1 < len(sizes) < _AXES and sizes[-1] >= _LONG:  # rows are planes of their own
+        sizes.insert(-1, 1)
+        for path in paths:
+            path.insert(-1, 0)
     return tuple(sizes), [tuple(path) for path in paths]
 
 
@@ -114,6 +128,9 @@ def spreads(x: Array, *others: Array) -> bool:
 
 _AXES = 6
 """The most axes of an element-wise program."""
+
+_LONG = 1 << 9
+"""Elements of a row from which an operand's are read where they are, not copied."""
 
 
 def launch_shared(

@@ -1,6 +1,8 @@
-"""Softmax, cross entropy and their gradients along the last axis by kernels."""
+"""Softmax along the last axis, cross entropy, and their gradients by kernels."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
@@ -54,19 +56,15 @@ _register(attention.softmax_or_zero, zero_if_empty=1, is_log=0)
 
 @loss.softmax_cross_entropy.on("numpy")
 def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
-    known = x.ndim == 2 and axis in (-1, 1) and classes.dtype == np.int64
-    if not (
-        known
-        and suits(x, shares, gain=_GAIN)
-        and shares.shape == classes.shape == x.shape[:1]
-    ):
+    known = suits(x, shares, gain=_GAIN) and _are_classes(x, classes, shares, axis)
+    if not known:
         return loss.softmax_cross_entropy.value(
             x, classes, shares, offset, axis=axis, summed=summed
         )
-    softmax, losses = np.empty(x.shape, x.dtype), np.empty(len(x), x.dtype)
+    softmax, losses = np.empty(x.shape, x.dtype), np.empty(classes.shape, x.dtype)
     launch(
         "cross_entropy", _EXPONENTIAL * x.size, x=dense(x), classes=dense(classes),
-        by=dense(shares), softmax=softmax, out=losses, **_sizes(x),
+        by=dense(shares), softmax=softmax, out=losses, **_sides(x, axis),
     )  # fmt: skip
     return (losses.sum() + offset).astype(x.dtype) if summed else losses, softmax
 
@@ -80,12 +78,22 @@ def _(g, y, x, classes, shares, offset=0, *, axis, summed):
     dx = np.empty(x.shape, x.dtype)
     launch(
         "cross_entropy_gradient", 4 * x.size, g=dense(slope), softmax=dense(y[1]),
-        classes=dense(classes), by=dense(shares), out=dx, **_sizes(x), is_summed=summed,
+        classes=dense(classes), by=dense(shares), out=dx, **_sides(x, axis),
+        is_summed=summed,
     )  # fmt: skip
     return dx
 
 
+def _sides(x, axis):
+    """x's sizes ahead of an axis, of it, and behind it."""
+    axis %= x.ndim
+    rows, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+    return {"rows": rows, "width": x.shape[axis], "inner": inner}
+
+
 def _are_classes(x, classes, shares, axis):
-    """Whether each row of x has a class and a share of its own."""
-    alike = shares.shape == classes.shape == x.shape[:1]
-    return alike and x.ndim == 2 and axis in (-1, 1) and classes.dtype == np.int64
+    """Whether each place of x without the axis has a class and a share of its own."""
+    if not x.ndim or classes.dtype != np.int64:
+        return False
+    axis %= x.ndim
+    return shares.shape == classes.shape == x.shape[:axis] + x.shape[axis + 1 :]

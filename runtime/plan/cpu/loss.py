@@ -1,4 +1,4 @@
-"""Cross entropy of classes, and its gradient, over rows of plain values."""
+"""Cross entropy of classes, and its gradient, along an axis of plain values."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from burnish.plan.graph import Constant, Node, Value, constant
 @lower("softmax_cross_entropy")
 def cross_entropy(b: Builder, node: Node) -> None:
     x, classes, shares, offset = node.args
-    rows, width = _rows(node, x, classes, shares)
+    rows, width, inner = _rows(node, x, classes, shares)
     losses, softmax = node.results
     is_summed = node.options["summed"]
-    out = b.new(4 * (rows + 1)) if is_summed else b.result(losses)
+    out = b.new(4 * (rows * inner + 1)) if is_summed else b.result(losses)
     b.add(
         "cross_entropy", b.shares(20 * x.size), x=b.spot(x), classes=b.spot(classes),
         by=b.spot(shares), softmax=b.result(softmax), out=out, rows=rows,
-        width=width,
+        width=width, inner=inner,
     )  # fmt: skip
     if not is_summed:
         return
     if not isinstance(offset, Value | Constant):
         offset = constant(np.float32(offset or 0))
     check(node, offset)
-    b.copy((1,), b.spot(offset), (1,), Spot(out.buffer, 4 * rows), (1,))
+    b.copy((1,), b.spot(offset), (1,), Spot(out.buffer, 4 * rows * inner), (1,))
     b.add(
-        "reduce", 1, x=out, out=b.result(losses), outer=1, width=rows + 1, inner=1,
-        mode=REDUCTIONS["sum"], scale=1.0,
+        "reduce", 1, x=out, out=b.result(losses), outer=1, width=rows * inner + 1,
+        inner=1, mode=REDUCTIONS["sum"], scale=1.0,
     )  # fmt: skip
 
 
@@ -43,25 +43,25 @@ def cross_entropy_gradient(b: Builder, node: Node) -> None:
     g, of_softmax, _, softmax, x, classes, shares = node.args[:7]
     need(of_softmax is None, "a gradient of its softmax")
     need(len(node.results) == 1, "gradients of its shares")
-    rows, width = _rows(node, x, classes, shares)
+    rows, width, inner = _rows(node, x, classes, shares)
     check(node, g, softmax)
     b.add(
         "cross_entropy_gradient", b.shares(4 * x.size), g=b.spot(g),
         softmax=b.spot(softmax), classes=b.spot(classes), by=b.spot(shares),
-        out=b.result(node.result), rows=rows, width=width,
+        out=b.result(node.result), rows=rows, width=width, inner=inner,
         is_summed=node.options["summed"],
     )  # fmt: skip
 
 
-def _rows(node: Node, x: Any, classes: Any, shares: Any) -> tuple[int, int]:
-    """How many rows there are, and classes in each."""
+def _rows(node: Node, x: Any, classes: Any, shares: Any) -> tuple[int, int, int]:
+    """x's sizes ahead of its classes, of them, and behind them."""
     known = isinstance(x, Value) and isinstance(classes, Value | Constant)
     need(known and isinstance(shares, Value | Constant), "it is of parameters alone")
     need(x.shape, "its input has no axes")
     check(node, x, shares)
     need(classes.dtype == np.int64, f"its classes are {classes.dtype}")
     axis = node.options["axis"] % len(x.shape)
-    need(math.prod(x.shape[axis + 1 :]) == 1, "it is not along the last axis")
-    rows = math.prod(x.shape[:axis])
-    need(math.prod(classes.shape) == rows == math.prod(shares.shape), "its shares")
-    return rows, x.shape[axis]
+    rows, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    count = rows * inner
+    need(math.prod(classes.shape) == count == math.prod(shares.shape), "its shares")
+    return rows, x.shape[axis], inner

@@ -213,6 +213,23 @@ def test_max_pooling(rank, seed, launched):
     close(dx, pulled(max_pool, *wide([g, y]), tuple(wide([x])), options)[0])
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "padding", "dilation"), [(2, 0, 1), (3, 1, 1), (3, 1, 2)]
+)
+def test_max_pooling_of_long_rows(kernel, padding, dilation, stride, launched):
+    x = np.round(values(3, 2, 9, 131) * 2)  # many equal ones
+    x[0, 0, 4, 60:64], x[1, 1, 3, ::7], x[2, 0, 2:6, 30:70] = np.nan, np.inf, -np.inf
+    options = {"kernel_size": kernel, "stride": stride, "padding": padding}
+    given = {"dilation": dilation, "ceil_mode": True, **options}
+    y = max_pool(x, **given)
+    g = values(*y.shape, seed=1)
+    (dx,) = same_for_any_threads(lambda: pulled(max_pool, g, y, (x,), given)[0])
+    (wanted,) = pulled(max_pool, *wide([g, y]), tuple(wide([x])), given)
+    assert set(launched) == {"max_pool_gradient"}
+    close(dx, wanted)
+
+
 def test_max_pooling_of_odd_numbers(launched):
     x = values(1, 2, 8, 8)
     x[0, 0, 3, 3], x[0, 1, :4], x[0, 1, 6, 6] = np.nan, -np.inf, np.inf

@@ -136,10 +136,13 @@ def test_a_row_of_which_nothing_takes_part(launched):
 
 
 @pytest.mark.parametrize("summed", [False, True])
-@pytest.mark.parametrize("shape", [(1, 3), (6, 10), (33, 257)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 3), (6, 10), (33, 257), (3, 5, 1), (2, 21, 7, 5), (3, 4, 64)], ids=str
+)
 def test_cross_entropy(shape, summed, launched):
-    classes = np.arange(shape[0]) * 7 % shape[1]
-    shares = abs(values(shape[0], seed=2))
+    places = shape[:1] + shape[2:]
+    classes = np.arange(np.prod(places)).reshape(places) * 7 % shape[1]
+    shares = abs(values(*places, seed=2))
     args = values(*shape) * 4, classes, shares, np.float32(0.5)
     options = {"axis": 1, "summed": summed}
     y = softmax_cross_entropy(*args, **options)

@@ -1,0 +1,96 @@
+// Cross entropy of classes, and its gradient: x (rows, width, inner), classes along width.
+#include "call.h"
+#include "softmax.h"
+
+INLINE vec load_up_to(const float *x, int64_t n) {
+    return n < WIDTH ? load_some(x, n) : load(x);
+}
+INLINE void store_up_to(float *x, vec v, int64_t n) {
+    if (n < WIDTH)
+        store_some(x, v, n);
+    else
+        store(x, v);
+}
+
+// The loss of one place: NaN where there is no such class.
+INLINE float loss(float most, const float *x, int64_t chosen, int64_t width, int64_t inner,
+                  float total) {
+    const float there = chosen >= 0 && chosen < width ? x[chosen * inner] : NAN;
+    return most - there + logf(total);
+}
+
+// Softmax of up to WIDTH columns, `inner` elements from one row to the next.
+static void columns(const float *x, float *y, const int64_t *classes, const float *by,
+                    float *out, int64_t width, int64_t inner, int64_t some) {
+    vec most = load_up_to(x, some), total = {0};
+    for (int64_t k = 1; k < width; k++)
+        most = greater(most, load_up_to(x + k * inner, some));
+    for (int64_t k = 0; k < width; k++) {
+        const vec e = exponential(load_up_to(x + k * inner, some) - most);
+        total += e;
+        store_up_to(y + k * inner, e, some);
+    }
+    const vec share = 1.f / total;
+    for (int64_t k = 0; k < width; k++)
+        store_up_to(y + k * inner, load_up_to(y + k * inner, some) * share, some);
+    for (int64_t i = 0; i < some; i++)
+        out[i] = loss(most[i], x + i, classes[i], width, inner, total[i]) * by[i];
+}
+
+// -log(softmax(x)) at a class times a share of the place's, and the softmax.
+void cross_entropy(const void *record, const call *c, int64_t part, int64_t parts) {
+    const cross_entropy_record *r = record;
+    const int64_t width = r->width, inner = r->inner, each = width * inner;
+    SHARE(r->rows);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t *classes = (const int64_t *)at(c, r->classes) + u * inner;
+        const float *by = (const float *)at(c, r->by) + u * inner;
+        const float *x = (const float *)at(c, r->x) + u * each;
+        float *y = (float *)at(c, r->softmax) + u * each;
+        float *out = (float *)at(c, r->out) + u * inner;
+        if (inner == 1) {
+            const float most = row_greatest(x, width), total = powers(x, y, width, most);
+            times(y, width, 1 / total);
+            out[0] = loss(most, x, classes[0], width, 1, total) * by[0];
+            continue;
+        }
+        for (int64_t i = 0; i < inner; i += WIDTH)
+            columns(x + i, y + i, classes + i, by + i, out + i, width, inner,
+                    inner - i < WIDTH ? inner - i : WIDTH);
+    }
+}
+
+// softmax, less 1 at the class, times the place's share of the gradient.
+void cross_entropy_gradient(const void *record, const call *c, int64_t part,
+                            int64_t parts) {
+    const cross_entropy_gradient_record *r = record;
+    const int64_t width = r->width, inner = r->inner, each = width * inner;
+    SHARE(r->rows);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t *classes = (const int64_t *)at(c, r->classes) + u * inner;
+        const float *by = (const float *)at(c, r->by) + u * inner;
+        const float *g = (const float *)at(c, r->g) + (r->is_summed ? 0 : u * inner);
+        const float *y = (const float *)at(c, r->softmax) + u * each;
+        float *out = (float *)at(c, r->out) + u * each;
+        if (inner == 1) {
+            const float slope = g[0] * by[0];
+            OVER(width, store(out + i, load(y + i) * slope),
+                 for (int64_t k = i; k < width; k++) out[k] = y[k] * slope)
+            if (classes[0] >= 0 && classes[0] < width) out[classes[0]] -= slope;
+            continue;
+        }
+        for (int64_t i = 0; i < inner; i += WIDTH) {
+            const int64_t some = inner - i < WIDTH ? inner - i : WIDTH;
+            const vec along = r->is_summed ? all(g[0]) : load_up_to(g + i, some);
+            const vec slope = along * load_up_to(by + i, some);
+            for (int64_t k = 0; k < width; k++) {
+                const int64_t p = k * inner + i;
+                store_up_to(out + p, load_up_to(y + p, some) * slope, some);
+            }
+            for (int64_t j = 0; j < some; j++) {
+                const int64_t chosen = classes[i + j];
+                if (chosen >= 0 && chosen < width) out[chosen * inner + i + j] -= slope[j];
+            }
+        }
+    }
+}
