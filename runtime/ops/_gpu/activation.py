@@ -1,0 +1,74 @@
+"""Activations, softmax and their gradients."""
+
+from __future__ import annotations
+
+from burnish.backend import namespace
+from burnish.backend.cuda.elementwise import fused
+from burnish.backend.cuda.norms import rows
+from burnish.ops import (
+    activation,
+    attention,
+)
+from burnish.ops import clip as clipping
+from burnish.ops._gpu.call import or_plain, plain
+from burnish.ops._kernels.blocks import blockwise, positive
+
+
+@activation.relu.on("cupy", takes_bfloat16=True)
+def _(x):
+    return blockwise(positive, x)
+
+
+@activation.relu6.on("cupy")
+def _(x):
+    return _held(x, 0, 6, activation.relu6.value)
+
+
+@clipping.clip.on("cupy")
+def _(x, min=None, max=None):
+    if not all(isinstance(bound, int | float) for bound in (min, max)):
+        return clipping.clip.value(x, min, max)
+    return _held(x, min, max, lambda x: clipping.clip.value(x, min, max))
+
+
+def _held(x, low, high, plain):
+    """x between two numbers."""
+    y = fused.evaluated(_bounded, (x, low, high)) if x.dtype.kind == "f" else None
+    return plain(x) if y is None else y
+
+
+def _bounded(x, low, high):
+    return namespace(x).clip(x, low, high)
+
+
+@activation.softmax.on("cupy", takes_bfloat16=True)
+def _(x, *, axis=-1):
+    y = rows.softmax(x, axis, "softmax")
+    return plain(activation.softmax, x, axis=axis) if y is None else y
+
+
+@activation.log_softmax.on("cupy", takes_bfloat16=True)
+def _(x, *, axis=-1):
+    y = rows.softmax(x, axis, "log_softmax")
+    return plain(activation.log_softmax, x, axis=axis) if y is None else y
+
+
+@attention.softmax_or_zero.on("cupy", takes_bfloat16=True)
+def _(x):
+    y = rows.softmax(x, -1, "softmax_or_zero")
+    return plain(attention.softmax_or_zero, x) if y is None else y
+
+
+@activation.softmax.vjp("x", on="cupy", takes_bfloat16=True)
+def _(g, y, x, *, axis):
+    return or_plain(rows.softmax_gradient(g, y, axis, "softmax"))
+
+
+@activation.log_softmax.vjp("x", on="cupy", takes_bfloat16=True)
+def _(g, y, x, *, axis):
+    return or_plain(rows.softmax_gradient(g, y, axis, "log_softmax"))
+
+
+@attention.softmax_or_zero.vjp("x", on="cupy", takes_bfloat16=True)
+def _(g, y, x):
+    return or_plain(rows.softmax_gradient(g, y, -1, "softmax"))

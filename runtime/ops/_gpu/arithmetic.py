@@ -1,0 +1,56 @@
+"""Arithmetic, formulas that are made kernels of, and casts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burnish.backend.cuda.elementwise import fused
+from burnish.ops import (
+    activation,
+    arithmetic,
+)
+from burnish.ops._gpu.call import plain
+from burnish.ops._kernels import slopes
+from burnish.ops._shapes import cast
+
+
+def _fused(op, formula):
+    @op.on("cupy", takes_bfloat16=True)
+    def _(a, b):
+        y = fused.evaluated(formula, (a, b))
+        return plain(op, a, b) if y is None else y
+
+
+_fused(arithmetic.add, lambda a, b: a + b)
+_fused(arithmetic.sub, lambda a, b: a - b)
+_fused(arithmetic.mul, lambda a, b: a * b)
+_fused(arithmetic.div, lambda a, b: a / b)
+
+
+for _formula in (
+    activation.gelu,
+    activation.sigmoid,
+    activation.swish,
+    slopes.dropped,
+    slopes.gated,
+    slopes.gelu_gradient,
+    slopes.swish_gradient,
+):
+    _formula.takes_bfloat16.add(
+        "cupy"
+    )  # they are formulas, which `fused` makes kernels of
+
+
+@cast.on("cupy", takes_bfloat16=True)
+def _(x, *, dtype):
+    dtype = np.dtype(dtype)
+    are_floats = all(each.name in _FLOATS for each in (x.dtype, dtype))
+    return fused.cast(x, dtype) if are_floats else cast.value(x, dtype)
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@cast.vjp("x", on="cupy", takes_bfloat16=True)
+def _(g, y, x, *, dtype):
+    return cast(g, dtype=x.dtype)

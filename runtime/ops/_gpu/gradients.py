@@ -1,0 +1,39 @@
+"""Gradients whose rules are kernels, or move values, as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnish.ops import (
+    activation,
+    arithmetic,
+    conv,
+    shape,
+)
+from burnish.ops._kernels import slopes
+from burnish.ops._shapes import unbroadcast
+
+_RULES: tuple[tuple[Any, str], ...] = (
+    (activation.relu, "x"),
+    (activation.gelu, "x"),
+    (activation.swish, "x"),
+    (arithmetic.add, "a"),
+    (arithmetic.add, "b"),
+    (conv.conv, "x"),
+    (conv.conv, "weight"),
+    (shape.reshape, "x"),
+    (shape.transpose, "x"),
+    (slopes.dropped, "x"),
+)
+for _owner, _name in _RULES:
+    _owner.vjp(_name, on="cupy", takes_bfloat16=True)(_owner.rules[_name][0])
+
+
+@arithmetic.mul.vjp("a", on="cupy", takes_bfloat16=True)
+def _(g, y, a, b):
+    return unbroadcast(arithmetic.mul(g, b), a)
+
+
+@arithmetic.mul.vjp("b", on="cupy", takes_bfloat16=True)
+def _(g, y, a, b):
+    return unbroadcast(arithmetic.mul(g, a), b)
