@@ -72,9 +72,35 @@ KINDS = {
 
 BOOSTED = {
     "lightgbm": ("LGBMClassifier", "LGBMRegressor"),
-    "xgboost": ("XGBClassifier", "XGBRegressor"),
+    "xgboost": (
+        *("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor"),
+    ),
 }
 """Those that onnxmltools converts."""
+
+VARIANTS = (
+    "sklearn.calibration.CalibratedClassifierCV, isotonic",
+    "sklearn.ensemble.ExtraTreesClassifier, decision_path",
+    "sklearn.ensemble.GradientBoostingClassifier, two classes",
+    "sklearn.ensemble.HistGradientBoostingClassifier, two classes",
+    "sklearn.ensemble.HistGradientBoostingRegressor, counts",
+    "sklearn.ensemble.RandomForestClassifier, two classes",
+    "sklearn.ensemble.RandomForestRegressor, decision_leaf",
+    "sklearn.gaussian_process.GaussianProcessRegressor, return_std",
+    "sklearn.linear_model.LogisticRegression, two classes",
+    "sklearn.mixture.GaussianMixture, tied",
+    "sklearn.neighbors.KNeighborsClassifier, distance",
+    "sklearn.svm.SVC, probability",
+    "sklearn.tree.DecisionTreeClassifier, decision_path",
+    "lightgbm.LGBMClassifier, two classes",
+    "lightgbm.LGBMClassifier, dart",
+    "lightgbm.LGBMRegressor, forest",
+    "lightgbm.LGBMRegressor, counts",
+    "xgboost.XGBClassifier, two classes",
+    "xgboost.XGBRegressor, counts",
+    "xgboost.XGBRegressor, two targets",
+)
+"""Estimators with other options, of other targets, or converted with an option."""
 
 ESTIMATORS = [
     *(
@@ -83,12 +109,20 @@ ESTIMATORS = [
         for n in every.split()
     ),
     *(f"{module}.{name}" for module, every in BOOSTED.items() for name in every),
+    *VARIANTS,
 ]
 
 OPSETS = {"IsolationForest": {"": 20, "ai.onnx.ml": 3}}
 """Those for which skl2onnx asks to be told the opsets."""
 
-SKL2ONNX = {n: {"locale": "C"} for n in ("CountVectorizer", "TfidfVectorizer")}
+SKL2ONNX: dict[str, dict[str, Any]] = {
+    "CountVectorizer": {"locale": "C"},
+    "TfidfVectorizer": {"locale": "C"},
+    "ExtraTreesClassifier, decision_path": {"decision_path": True, "zipmap": False},
+    "RandomForestRegressor, decision_leaf": {"decision_leaf": True},
+    "GaussianProcessRegressor, return_std": {"return_std": True},
+    "DecisionTreeClassifier, decision_path": {"decision_path": True, "zipmap": False},
+}
 """Options of the conversion: machines of CI have no other locale."""
 
 COUNTS = frozenset(("CategoricalNB", "ComplementNB", "MultinomialNB"))
@@ -153,17 +187,35 @@ _ARGUMENTS: dict[str, Callable[[], tuple[Any, ...]]] = {
 """What constructors that ask for anything get."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {
+    "CalibratedClassifierCV, isotonic": {"method": "isotonic"},
     "ColumnTransformer": {"remainder": "passthrough"},
+    "GaussianProcessRegressor, return_std": {"alpha": 0.1},  # without noise std is 0
+    "GaussianMixture, tied": {"covariance_type": "tied", "n_components": 2},
+    "HistGradientBoostingRegressor, counts": {"loss": "poisson"},
+    "KNeighborsClassifier, distance": {"weights": "distance"},
     "KBinsDiscretizer": {"encode": "onehot-dense"},
     "LGBMClassifier": {"verbose": -1},
+    "LGBMClassifier, dart": {"verbose": -1, "boosting_type": "dart"},
     "LGBMRegressor": {"verbose": -1},
+    "LGBMRegressor, counts": {"verbose": -1, "objective": "poisson"},
+    "LGBMRegressor, forest": {
+        **{"verbose": -1, "boosting_type": "rf"},
+        **{"bagging_freq": 1, "bagging_fraction": 0.7},
+    },
     "LocalOutlierFactor": {"novelty": True},
     "OneHotEncoder": {"sparse_output": False},
     "RadiusNeighborsClassifier": {"radius": 20.0},
     "RadiusNeighborsRegressor": {"radius": 20.0},
     "RandomTreesEmbedding": {"sparse_output": False, "n_estimators": 5},
+    "SVC, probability": {"probability": True},
     "VotingClassifier": {"flatten_transform": False},
+    "XGBRegressor, counts": {"objective": "count:poisson"},
 }
+
+
+def of_variant(options: dict[str, dict[str, Any]], kind: str) -> dict[str, Any]:
+    """Options of a variant of an estimator, which by default are the estimator's."""
+    return options.get(kind, options.get(kind.partition(",")[0], {}))
 
 
 def fitted(name: str) -> tuple[Any, np.ndarray]:
@@ -172,9 +224,9 @@ def fitted(name: str) -> tuple[Any, np.ndarray]:
     Texts and labels are one column, which scikit-learn takes as a vector.
     """
     module, _, kind = name.rpartition(".")
-    make = getattr(importlib.import_module(module), kind)
+    make = getattr(importlib.import_module(module), kind.partition(",")[0])
     arguments = _ARGUMENTS.get(kind, tuple)()
-    estimator = make(*arguments, **_OPTIONS.get(kind, {}))
+    estimator = make(*arguments, **of_variant(_OPTIONS, kind))
     random = np.random.default_rng(0)
     numbers = random.normal(size=(60, 5)).astype(np.float32)
     rows = _rows(kind, numbers, random)
@@ -203,13 +255,13 @@ def _target(kind: str, estimator: Any, numbers: np.ndarray) -> tuple[Any, ...]:
     real = numbers[:, 0] * 2 + numbers[:, 1]
     first = numbers[:, 0] + numbers[:, 1] > 0
     classes = first.astype(np.int64) + (numbers[:, 2] > 0.8)
-    if kind in _OF_TWO_CLASSES:
+    if kind in _OF_TWO_CLASSES or kind.endswith("two classes"):
         return (first.astype(np.int64),)
-    if kind in _POSITIVE:
+    if kind in _POSITIVE or kind.endswith("counts"):
         return (np.exp(real / 3),)
     is_regressor = importlib.import_module("sklearn.base").is_regressor(estimator)
     target = real if is_regressor else classes
-    if kind.startswith(_SEVERAL):
+    if kind.startswith(_SEVERAL) or kind.endswith("two targets"):
         second = numbers[:, 2] if is_regressor else numbers[:, 3] > 0
         target = np.stack([target, second.astype(target.dtype)], axis=1)
     return (target,)
