@@ -1,4 +1,4 @@
-"""Attention in one kernel or three, and its gradients in two."""
+"""Attention in one kernel or three, and its gradients in one or two."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from burnish.backend.cuda.products import cublaslt
 
 _MASKS = ("bool", "float16", "bfloat16", "float32")
 _WARPS = 4
+_FEW = 128
+"""Keys that a block of eight warps has whole, with all gradients in one kernel."""
 _LOG2E = 1.4426950408889634
 _BLOCKS = 132
 """Fewer blocks of queries leave parts of a GPU idle: smaller ones then."""
@@ -75,25 +77,31 @@ def attention_gradient(
     arrays = (q, k, v, y, g, *made)
     strides = [step for array in arrays for step in _steps(array)]
     sizes = by_value(np.array([*strides, *steps, h], np.int64))
-    sums = cupy.ndarray((n, h, t), np.float32)
-    beside = (q if mask is None else mask, logs, sums, np.float32(scale))
+    held, sums = q if mask is None else mask, cupy.ndarray((n, h, t), np.float32)
     setting = {
         "element": ELEMENTS[q.dtype.name],
         "wide": "float",
         "d": d,
-        "warps": _WARPS,
         "mask": kind,
         "mask_type": "bool" if mask is None else ELEMENTS[mask.dtype.name],
         "causal": is_causal,
     }
+    ends = np.float32(scale), np.int32(t), np.int32(keys), sizes
+    if keys <= _FEW and d <= 64 and n * h >= _BLOCKS:
+        warps = 2 * max(1, -(-keys // 32))
+        name, by_query = "attention_gradient_whole", bool(steps[2])
+        run = kernel(name, warps=warps, by_query=by_query, **setting)
+        run((n * h,), (32 * warps,), (*arrays, held, logs, sums, *ends))
+        return made
     for form, rows, tile in (
         ("queries", t, 32),
         ("keys", keys, 32 if d <= 64 else 16),
     ):
-        run = kernel("attention_gradient", form=form, tile=tile, **setting)
+        run = kernel(
+            "attention_gradient", form=form, tile=tile, warps=_WARPS, **setting
+        )
         blocks = (-(-rows // (16 * _WARPS)), n * h)
-        lengths = np.int32(t), np.int32(keys)
-        run(blocks, (32 * _WARPS,), (*arrays, *beside, *lengths, sizes))
+        run(blocks, (32 * _WARPS,), (*arrays, held, logs, sums, *ends))
     return made
 
 

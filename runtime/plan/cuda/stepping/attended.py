@@ -1,4 +1,4 @@
-"""Attention of a step in half precision: one kernel, two for its gradients, no scores.
+"""Attention of a step in half precision by one kernel, its gradients by one or two.
 
 The kernels do heads of like numbers and sizes, whatever the mask; for anything else
 `attention` gives None.
