@@ -71,7 +71,10 @@ def array(held):
 def alike(one, other):
     assert one.keys() == other.keys()
     for name, value in one.items():
-        np.testing.assert_allclose(value, other[name], **SIZES, err_msg=name)
+        made = other[name]
+        if name.endswith("in_proj_bias"):  # a key's has no gradient, only rounding
+            value, made = (np.delete(a.reshape(3, -1), 1, 0) for a in (value, made))
+        np.testing.assert_allclose(value, made, **SIZES, err_msg=name)
 
 
 def both(make, rule, loss, data, steps=9):

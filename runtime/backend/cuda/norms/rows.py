@@ -10,8 +10,12 @@ from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 
-_PARTS, _FULL = 128, 792
-"""The most parts of a sum over places, and blocks that keep a GPU busy."""
+_PARTS, _FULL, _ACROSS = 128, 792, 264
+"""The most parts of a sum over places, and blocks that keep a GPU busy: along places,
+and across channels."""
+
+_TALL, _ROWS, _THIN = 32, 512, 64
+"""Warps of a block that sums to the end, rows that one does, and rows of a part."""
 
 
 def takes(*arrays: Any) -> bool:
@@ -186,7 +190,7 @@ def layer_norm_gradient(
 
 
 def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
-    """x, seen as (lead, C, inner), summed to (C,) in two steps, or None."""
+    """x, seen as (lead, C, inner), summed to (C,), many rows in two steps; or None."""
     import cupy
 
     if not takes(x):
@@ -197,13 +201,19 @@ def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
     if not across or c % width or x.data.ptr & 15:
         width = 1
     blocks = -(-c // (32 * width)) if across else c
-    parts = max(1, min(_PARTS, lead * inner // 256, -(-_FULL // blocks)))
-    some, y = cupy.ndarray((parts, c), kind), cupy.ndarray(c, x.dtype)
     element, number = ELEMENTS[x.dtype.name], wide(x.dtype)
-    setting = {"wide": number, "width": width, "across": across}
-    first = kernel("channel_sums", element=element, out="wide", **setting)
+    y = cupy.ndarray(c, x.dtype)
+    last = {"out": element, "wide": number, "width": 1, "across": True, "warps": _TALL}
+    if across and lead <= _ROWS:
+        run = kernel("channel_sums", element=element, **last)
+        run((-(-c // 32), 1), (32, _TALL), (x, y, lead, c, 1))
+        return y
+    least, full = (_THIN, _ACROSS) if across else (256, _FULL)
+    parts = max(1, min(_PARTS, lead * inner // least, -(-full // blocks)))
+    some = cupy.ndarray((parts, c), kind)
+    setting = {"out": "wide", "wide": number, "width": width, "across": across}
+    first = kernel("channel_sums", element=element, warps=8, **setting)
     first((blocks, parts), (32, 8), (x, some, lead, c, inner))
-    setting |= {"width": 1, "across": True}
-    last = kernel("channel_sums", element="wide", out=element, **setting)
-    last((-(-c // 32), 1), (32, 8), (some, y, parts, c, 1))
+    run = kernel("channel_sums", element="wide", **last)
+    run((-(-c // 32), 1), (32, _TALL), (some, y, parts, c, 1))
     return y
