@@ -203,6 +203,10 @@ class Gradients:
         for (node, old), array in zip([*held.items()], arrays, strict=True):
             held[node] = old.wrap(array, old.device)
 
+    def replace(self, made: Any) -> None:
+        """Replace each gradient by made(gradient)."""
+        self._found = {node: made(found) for node, found in self._found.items()}
+
     def __contains__(self, variable: object) -> bool:
         return isinstance(variable, Variable) and variable.node in self._found
 

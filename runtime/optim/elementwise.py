@@ -9,6 +9,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.backend.cuda.elementwise import optimizer
+from burnish.backend.cuda.elementwise.casts import cast_all
 from burnish.backend.cuda.graphs.live import Live, value_of
 from burnish.nn.core.param import Param
 from burnish.optim.clip import bound_of, is_planned
@@ -30,6 +31,8 @@ class Elementwise(Optimizer):
     Such a rule is given flat pieces of a parameter, which spares the memory's speed and
     most of what it takes. On a GPU it becomes one kernel for all parameters.
     """
+
+    takes_half = True
 
     def write(
         self, new: Array, weight: Array, grad: Array, state: State, rate: float
@@ -89,14 +92,15 @@ class Elementwise(Optimizer):
         for path, param, gradient, rate in updates:
             weight, device = param.data, param.device
             if device.kind != "cuda" or not weight.flags.c_contiguous:
-                rest.append((path, param, gradient, rate))
+                rest.append((path, param, _single(gradient), rate))
                 continue
             state = self._prepared(path, param, weight)
-            grad = device.put(gradient, weight.dtype)
+            is_read = _is_half(gradient) and weight.dtype == np.float32
+            grad = device.put(gradient, None if is_read else weight.dtype)
             part = (weight, device.xp.ascontiguousarray(grad), state)
-            alike = (weight.dtype, state["step"], rate, device.index)
+            alike = (weight.dtype, grad.dtype, state["step"], rate, device.index)
             groups.setdefault(alike, []).append((path, param, part))
-        for (_, _, rate, _), group in groups.items():
+        for (_, _, _, rate, _), group in groups.items():
             self._update_group(group, rate)
         super()._update_all(self._without_kernel(rest))
 
@@ -161,7 +165,7 @@ class Elementwise(Optimizer):
         if news is None:  # a rule of the user's that no kernel can say
             self._needs_python()
             now = value_of(rate)
-            news = [self._next(w, g, state, now) for w, g, state in parts]
+            news = [self._next(w, _single(g), state, now) for w, g, state in parts]
         for (path, param, (weight, _, state)), new in zip(group, news, strict=True):
             param.assign(new, weight.dtype)
             self._remember(path, state)
@@ -219,3 +223,16 @@ def average(running: Array, value: Array, keep: float, spare: Array) -> Array:
 def square_average(running: Array, value: Array, keep: float, spare: Array) -> Array:
     """The same with value ** 2."""
     return average(running, namespace(value).square(value, out=spare), keep, spare)
+
+
+def _is_half(gradient: Array) -> bool:
+    """Whether a GPU's gradient is in half precision, which the kernel widens."""
+    is_named = gradient.dtype.name in ("float16", "bfloat16")
+    return is_named and namespace(gradient) is not np
+
+
+def _single(gradient: Array) -> Array:
+    """The gradient for a rule in Python: float32 where it is a GPU's half precision."""
+    if not _is_half(gradient):
+        return gradient
+    return cast_all([gradient], np.dtype(np.float32))[0]

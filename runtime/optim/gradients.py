@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 from burnish.nn import Module, ParamGroup
+from burnish.optim.rounded import Rounded
 
 
 class GradientsParams(Mapping[str, Array]):
@@ -19,7 +20,7 @@ class GradientsParams(Mapping[str, Array]):
     """
 
     def __init__(self, found: Mapping[str, Array]):
-        self._found = dict(found)
+        self._found: dict[str, Any] = dict(found)
 
     @classmethod
     def from_grads(
@@ -38,7 +39,7 @@ class GradientsParams(Mapping[str, Array]):
         is_captured = recording.tape is not None and recording.tape.is_step
         return cls(
             {
-                path: g if is_captured else g.data
+                path: g if is_captured or type(g) is Rounded else g.data
                 for path, g in found.items()
                 if g is not None
             }
@@ -49,8 +50,14 @@ class GradientsParams(Mapping[str, Array]):
         place = Device(device)
         return type(self)({path: place.put(g) for path, g in self.items()})
 
+    def half(self, path: str) -> Array:
+        """The gradient as a step in half precision left it; others as they are."""
+        found = self._found[path]
+        return found.half if type(found) is Rounded else found
+
     def __getitem__(self, path: str) -> Array:
-        return self._found[path]
+        found = self._found[path]
+        return found.data if type(found) is Rounded else found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._found)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from burnish.arguments import replaced_by, uncalled
 from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array
+from burnish.backend.cuda.elementwise import skips
 from burnish.backend.cuda.graphs.live import value_of
 from burnish.errors import ArgumentError, InputError, RecordError
 from burnish.habits import missing
@@ -80,6 +81,9 @@ class Optimizer(Rule):
     """
 
     _: KW_ONLY
+    takes_half: ClassVar[bool] = False
+    """Whether gradients come in half precision where a step left them in it."""
+
     clip: Callable[[GradientsParams], GradientsParams] | None = None
     maximize: bool = False
     _state: dict[str, State] = field(default_factory=dict, init=False, repr=False)
@@ -155,8 +159,9 @@ class Optimizer(Rule):
                 f"{type(module).__name__}, got one for {unknown[0]!r}"
             )
         rates = rates_of(learning_rate, module, gradients)
+        given = gradients.half if self.takes_half else gradients.__getitem__
         self._update_all(
-            [(path, params[path], g, rates[path]) for path, g in gradients.items()]
+            [(path, params[path], given(path), rates[path]) for path in gradients]
         )
 
     def _update_all(self, updates: list[Update]) -> None:
@@ -186,6 +191,8 @@ class Optimizer(Rule):
     def _prepared(self, path: str, param: Param, weight: Array) -> State:
         """The parameter's state, with this step counted."""
         put, slots = param.device.put, self.slots()
+        if recording.tape is None:
+            skips.settle()
         state = self._state.get(path)
         if state is None:
             wide = at_least_float32(weight.dtype)
@@ -208,6 +215,7 @@ class Optimizer(Rule):
         return self.update(weight.astype(wide, copy=False), grad, state, rate)
 
     def _named(self) -> dict[str, Array]:
+        skips.settle()
         return {
             f"{path}.{key}": np.asarray(value) if key == STEP_COUNT else value
             for path, state in self._state.items()
@@ -215,6 +223,7 @@ class Optimizer(Rule):
         }
 
     def _recall(self, state: Mapping[str, Array]) -> None:
+        skips.settle()
         loaded: dict[str, State] = {}
         for name, array in state.items():
             path, dot, key = name.rpartition(".")

@@ -190,11 +190,22 @@ MASKS = ["none", "causal", "booleans", "added", "hidden rows"]
 
 
 @pytest.mark.parametrize("kind", MASKS)
-@pytest.mark.parametrize("sizes", [(128, 128, 64), (37, 70, 32), (65, 130, 128)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (2, 128, 128, 64),
+        (2, 37, 70, 32),
+        (2, 65, 130, 128),
+        (45, 128, 128, 64),  # many heads of few keys: all gradients in one kernel
+        (44, 37, 70, 32),
+        (44, 5, 2, 16),
+        (46, 70, 33, 48),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["f2", BFLOAT16], ids=str)
 def test_attention_and_its_gradients(dtype, sizes, kind):
-    rng, (t, s, d) = np.random.default_rng(0), sizes
-    n, h = 2, 3
+    rng, (n, t, s, d) = np.random.default_rng(0), sizes
+    h = 3
 
     def heads(rows):
         x = cupy.asarray(rng.normal(size=(n, rows, h, d)).astype(dtype))
@@ -380,6 +391,39 @@ def test_an_overflow_changes_nothing():
     assert not np.array_equal(after["6.weight"], before["6.weight"])
     assert all(np.isfinite(v).all() for v in after.values())
     assert "one CUDA graph" in fast.explain()
+
+
+@pytest.mark.parametrize("rule", [optim.Adam(), optim.RAdam()], ids=["adam", "radam"])
+def test_skipped_steps_are_not_counted(rule):
+    """A rule counts the steps that were taken, also with launches on their way."""
+    rng = np.random.default_rng(0)
+    x = Tensor(rng.normal(size=(16, 8)).astype("f4")).to("cuda")
+    start = rng.normal(size=(1, 8)).astype("f4")
+    factors = [1, 1e35, 1, 1, 1e35, 1e35, 1, 1e35, 1, 1, 1, 1, 1e35, 1]
+
+    def run(precision, factors):
+        net, own = nn.Linear(8, 1, bias=False).to("cuda:autodiff"), copy.deepcopy(rule)
+        net.weight.assign(start)
+
+        def step(x, factor):
+            loss = (net(x) ** 2).mean() * factor
+            own.step(0.1, net, loss.backward())
+            return loss
+
+        fast = burnish.compile(step, precision=precision)
+        for factor in factors:
+            fast(x, Tensor(np.float32(factor)).to("cuda"))
+        return net.weight.numpy(), own.state_dict()
+
+    made, state = run("fp16", factors)
+    taken = factors.count(1)
+    assert int(state["weight.step"]) == taken
+    wanted, other = run("fp32", [1] * taken)
+    assert int(other["weight.step"]) == taken
+    late, _ = run("fp32", [1] * (taken + 1))
+    gap = abs(made - wanted).max()
+    assert gap < 5e-3
+    assert gap < abs(late - wanted).max() / 3
 
 
 def test_small_gradients_are_not_lost():

@@ -56,8 +56,9 @@ def test_a_norm_is_written_in_two_precisions(half, n, center):
     )
 
 
-@pytest.mark.parametrize("rows", [1, 37, 3000])
-@pytest.mark.parametrize("n", [8, 200, 768, 1544, 8192])
+@pytest.mark.parametrize(
+    ("rows", "n"), [(1, 768), (37, 8), (37, 1544), (37, 8192), (3000, 200), (3000, 768)]
+)
 @pytest.mark.parametrize(
     ("plain", "halves", "beyond", "weighted", "center"),
     [

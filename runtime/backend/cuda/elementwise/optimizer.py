@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda.elementwise.skips import MOST
 from burnish.backend.cuda.graphs import live
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, wide
 from burnish.backend.symbols import Script, Unwritten
@@ -25,7 +26,8 @@ def stepped(
     """The new weights of (weight, gradient, state), whose slots are changed in place.
 
     write(new, weight, grad, state, rate) is the rule, an element-wise formula. All
-    weights have one dtype, all states one "step". None where no kernel does it.
+    weights have one dtype, all gradients one, all states one "step". None where no
+    kernel does it.
 
     In a capture the rule's numbers are worked out anew for each launch: they follow the
     "step" of the first state, and the rate. Weights that a capture owns are changed in
@@ -37,38 +39,31 @@ def stepped(
     number = "f8" if dtype.name == "float64" else "f4"
     state = parts[0][2]
 
-    def script_now() -> Script | None:
-        now = live.value_of(rate)
-        return _written(write, slots, state["step"], now, np.dtype(number))
+    def script_now(behind: int = 0) -> Script | None:
+        """The rule, if so many of the steps that were counted were skipped."""
+        now, step = live.value_of(rate), max(state["step"] - behind, 1)
+        return _written(write, slots, step, now, np.dtype(number))
 
     script = script_now()
     if script is None or dtype.name not in ELEMENTS:
         return None
     places, count = live.numbers(), len(script.constants)
+    skips = None if places is None else places.skips
     if places is None:
         constants = by_value(np.array([*script.constants, 0.0]))
     else:
-        now = script
-
-        def is_current() -> bool:
-            nonlocal now
-            made = script_now()
-            same = made is not None and made.lines == script.lines
-            now = made if same and made is not None else now
-            return same
-
-        places.checks.append(is_current)
-        constants = places.place(lambda: np.array(now.constants), count)
+        constants = _numbers(places, script_now, script)
     made = kernel(
         "optimizer",
         element=ELEMENTS[dtype.name],
+        gradient=ELEMENTS[parts[0][1].dtype.name],
         wide=wide(np.dtype(number)),
         slots=len(slots),
         body=tuple(script.lines),
         constants=count,
         in_memory=places is not None,
         maximize=maximize,
-        skips=places is not None and places.overflow is not None,
+        skips=skips is not None,
         most=_MOST,
         piece=_PIECE,
     )
@@ -79,11 +74,46 @@ def stepped(
         weight if weight.data.ptr in own else cupy.empty(weight.shape, dtype)
         for weight, _, _ in parts
     ]
-    beside = () if places is None or places.overflow is None else (places.overflow,)
+    beside = () if skips is None else (skips.overflow,)
     for begin in range(0, len(parts), _MOST):
         some = slice(begin, begin + _MOST)
         _launch(made, slots, parts[some], news[some], (constants,), beside)
     return news
+
+
+def _numbers(
+    places: live.Numbers, script_at: Callable[[int], Script | None], script: Script
+) -> Any:
+    """Where a rule's numbers are, worked out for each launch.
+
+    Where steps may be skipped, how many the host knows of, then the numbers of each
+    count of steps that is possible: script_at(how many it does not know of).
+    """
+    skips = places.skips
+
+    def rows() -> list[Script | None]:
+        return [script_at(i) for i in range(1 + (skips.possible if skips else 0))]
+
+    def is_current() -> bool:
+        made = rows()
+        if len(made) > 1 and not all(map(fits, made)):
+            skips.settle()  # the count decides which rule it is
+            made = rows()
+        return all(map(fits, made))
+
+    def fits(made: Script | None) -> bool:
+        return made is not None and made.lines == script.lines
+
+    def numbers() -> Any:
+        found = [made.constants for made in rows() if made is not None]
+        if skips is None:
+            return np.array(found[0])
+        found += [found[-1]] * (MOST + 1 - len(found))
+        return np.array([skips.known, *(number for row in found for number in row)])
+
+    places.checks.append(is_current)
+    count = len(script.constants)
+    return places.place(numbers, count if skips is None else 1 + (MOST + 1) * count)
 
 
 def _launch(

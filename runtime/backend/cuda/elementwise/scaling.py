@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda.elementwise.skips import Skips
 from burnish.backend.cuda.kernels import kernel
 
 _FIRST, _LARGEST, _STEPS = 65536.0, 2.0**24, 2000
@@ -21,11 +22,12 @@ class Scale:
         import cupy
 
         self.state = cupy.array([_FIRST, 0], np.float32)
-        self.overflow = cupy.zeros(1, np.int32)
+        self.overflow = cupy.zeros(2, np.int32)  # of this step, and how many so far
+        self.skips = Skips(self.overflow)
 
     def begin(self) -> None:
         """Nothing has overflowed yet."""
-        self.overflow.data.memset_async(0, self.overflow.nbytes)
+        self.overflow.data.memset_async(0, self.overflow.itemsize)
 
     def end(self) -> None:
         """Take the factor of the next step."""

@@ -98,8 +98,8 @@ class Numbers:
     """The host's numbers that a captured call reads: memory filled at each launch.
 
     checks: whether what is captured is still what would be launched. own: where the
-    arrays are that optimizers may write to in place. overflow: says on the GPU that a
-    step is to change nothing; None where all do.
+    arrays are that optimizers may write to in place. skips: says which launches change
+    nothing; None where all do.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Numbers:
         self._end = 0
         self.checks: list[Callable[[], bool]] = []
         self.own: frozenset[int] = frozenset()
-        self.overflow: Any = None
+        self.skips: Any = None
 
     def place(self, make: Callable[[], Any], count: int) -> Any:
         """Where `make()`, `count` numbers of 8 bytes each, will be for every launch."""

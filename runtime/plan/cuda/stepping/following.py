@@ -18,6 +18,7 @@ from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
 from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.norm import batch_norm_train
+from burnish.optim.rounded import Rounded
 from burnish.plan.cuda.stepping.attended import attention
 from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
 from burnish.plan.cuda.stepping.normalized import Normalized, normalization
@@ -257,6 +258,8 @@ class Following:
             mapped(item.parts, self._look)
         if type(item) is Normalized or type(item) is Summed:
             item = item.whole()
+        elif type(item) is Rounded:
+            item = item.wrap(item.data, item.device)
         if type(item) is Tensor:
             self._look(item)
         if not isinstance(item, Variable):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.autodiff import Variable
+from burnish.autodiff import Gradients, Variable
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.elementwise.casts import cast_all
@@ -31,6 +31,7 @@ from burnish.ops.linear import linear, matmul
 from burnish.ops.norm import batch_norm_train
 from burnish.ops.pool import max_pool
 from burnish.ops.shape import concat_of, reshape, split, transpose
+from burnish.optim.rounded import keep_rounded
 from burnish.pytree import leaves, mapped
 
 _SINGLE = np.dtype(np.float32)
@@ -117,9 +118,15 @@ class Mixed:
         for item, array, each in zip(items, arrays, made, strict=True):
             self._made[id(item)] = array, each
 
-    def widened(self, gradients: Any, scale: Any = None) -> None:
-        """Give parameters' gradients float32, divided by a factor if there is one."""
-        gradients.change(lambda arrays: cast_all(arrays, _SINGLE, scale))
+    def widened(self, gradients: Gradients, scale: Any = None) -> None:
+        """Give parameters' gradients float32, divided by a factor if there is one.
+
+        Without one they are cast when somebody asks.
+        """
+        if scale is None:
+            keep_rounded(gradients, self.dtype)
+        else:
+            gradients.change(lambda arrays: cast_all(arrays, _SINGLE, scale))
 
     def halves(self, args: Any) -> Any:
         """Arguments in half precision where they are float32."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from burnish import rng
 from burnish.autodiff import Variable
+from burnish.backend.cuda.elementwise import skips
 from burnish.backend.cuda.elementwise.casts import copy_all
 from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs import graphs, live
@@ -100,6 +101,7 @@ class StepPlan:
 
     def _first(self, args: Any, options: Any) -> Any:
         mixed, scale = self._precision()
+        skips.settle()
         noted = Following(False, mixed, scale)
         before, counted = Before(self._modules), cells(self._function)
         own_args, own_options = mapped((args, options), as_live)
@@ -137,6 +139,7 @@ class StepPlan:
     def _capture(self, args: Any, options: Any, given: list[Any]) -> None:
         """Make the graph; nothing of it is computed yet."""
         room, self._graph = self._room, None
+        skips.settle()
         with room.building(), room.computing():
             numbers = live.Numbers()
             for stored in self._assigned:
@@ -160,7 +163,7 @@ class StepPlan:
             if not self._uses_old_values:
                 numbers.own = frozenset(h.array.data.ptr for h in self._changed)
             if scale is not None:
-                numbers.overflow = scale.overflow
+                numbers.skips = scale.skips
 
             def work() -> None:
                 nonlocal results
@@ -242,6 +245,8 @@ class StepPlan:
 
         A rule may do other things in some steps than in others.
         """
+        if self._room.scale is not None:
+            self._room.scale.skips.look()
         for each, number in zip(self._lives, numbers, strict=True):
             each.value = number
         for schedule, rate in self._rates:
@@ -264,6 +269,9 @@ class StepPlan:
                 graphs.copied_into(target, tensor.data)
             self._numbers.upload()
             self._graph.launch()
+            if self._room.scale is not None:
+                states = [state for _, _, state in self._states]
+                self._room.scale.skips.launched(states)
             for home in self._changed:
                 home.lend()
             return mapped(self._results, _beside)
@@ -278,6 +286,7 @@ def _adopt(states: Any, path: str, now: Any) -> None:
     held = states.get(path)
     if held is now:
         return
+    skips.settle()
     arrays = [key for key in now if key != "step"]
     if held is None or any(held.get(key) is not now[key] for key in arrays):
         raise CaptureError("an optimizer's state is another one")
