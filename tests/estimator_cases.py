@@ -189,7 +189,8 @@ _ARGUMENTS: dict[str, Callable[[], tuple[Any, ...]]] = {
 _OPTIONS: dict[str, dict[str, Any]] = {
     "CalibratedClassifierCV, isotonic": {"method": "isotonic"},
     "ColumnTransformer": {"remainder": "passthrough"},
-    "GaussianProcessRegressor, return_std": {"alpha": 0.1},  # without noise std is 0
+    # variances are differences: they need noise and a kernel of the size of the data
+    "GaussianProcessRegressor, return_std": {"alpha": 0.1, "optimizer": None},
     "GaussianMixture, tied": {"covariance_type": "tied", "n_components": 2},
     "HistGradientBoostingRegressor, counts": {"loss": "poisson"},
     "KNeighborsClassifier, distance": {"weights": "distance"},
