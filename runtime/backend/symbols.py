@@ -10,7 +10,7 @@ Unwritten: it is then computed as it is, a kernel for every step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,19 @@ class Script:
         self.lines.append(f"{kind} {name} = {text};")
         return Symbol(self, name, kind)
 
+    def call(self, name: str, args: Sequence[Any], out: Symbol | None) -> Symbol:
+        """The value of one of the functions below; `out` changed to it, where given."""
+        text, kind = _TEXTS[name]
+        made = self.emit(text.format(*map(self.operand, args)), kind)
+        return made if out is None else self.change(out, made)
+
+    def change(self, symbol: Symbol, value: Any) -> Symbol:
+        """Change a variable in place."""
+        given = self.operand(value)
+        if given != symbol.name:
+            self.lines.append(f"{symbol.name} = {given};")
+        return symbol
+
     def operand(self, value: Any) -> str:
         """A symbol's name, or a number as C has it."""
         if isinstance(value, Symbol):
@@ -74,13 +87,13 @@ class Symbol:
 
     def astype(self, dtype: Any, copy: bool = True) -> Symbol:
         """As a number of the kernel's precision, or as a truth value."""
-        if np.dtype(dtype) == bool:
-            return self.script.emit(f"{self.name} != 0", "bool")
-        return self.script.emit(f"(wide){self.name}")
+        name = "truth" if np.dtype(dtype) == bool else "number"
+        return self.script.call(name, (self,), None)
 
     def clip(self, low: Any, high: Any, out: Any = None) -> Symbol:
         y = self if low is None else maximum(self, low)
-        return _into(out, y if high is None else minimum(y, high))
+        y = y if high is None else minimum(y, high)
+        return y if out is None else self.script.change(out, y)
 
     def __getitem__(self, index: Any) -> Symbol:
         if index is not ...:
@@ -88,15 +101,7 @@ class Symbol:
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self[index]
-        self.assign(value)
-
-    def assign(self, value: Any) -> Symbol:
-        """Change the variable in place."""
-        given = self.script.operand(value)
-        if given != self.name:
-            self.script.lines.append(f"{self.name} = {given};")
-        return self
+        self.script.change(self[index], value)
 
     def __getattr__(self, name: str) -> Any:
         raise Unwritten(f"a kernel's formula has no {name} of arrays")
@@ -105,10 +110,10 @@ class Symbol:
         raise Unwritten("a kernel's formula branches on an element")
 
     def __neg__(self) -> Symbol:
-        return self.script.emit(f"-{self.name}")
+        return self.script.call("negative", (self,), None)
 
     def __invert__(self) -> Symbol:
-        return self.script.emit(f"!{self.name}", "bool")
+        return self.script.call("logical_not", (self,), None)
 
     def __abs__(self) -> Symbol:
         return _FUNCTIONS["abs"](self)
@@ -127,23 +132,19 @@ def _literal(value: float) -> str:
     return f"((wide){value!r})"
 
 
-def _into(out: Any, y: Symbol) -> Symbol:
-    return y if out is None else out.assign(y)
-
-
-def _function(text: str, kind: str = "wide") -> Callable[..., Symbol]:
-    """A function of symbols and numbers from an expression with {0}, {1}, ..."""
+def _function(name: str) -> Callable[..., Symbol]:
+    """A function of symbols and numbers."""
 
     def call(*args: Any, out: Any = None, dtype: Any = None) -> Symbol:
         script = next(a.script for a in (*args, out) if isinstance(a, Symbol))
-        return _into(out, script.emit(text.format(*map(script.operand, args)), kind))
+        return script.call(name, args, out)
 
     return call
 
 
-_FUNCTIONS: dict[str, Callable[..., Symbol]] = {
+_TEXTS = {
     **{
-        name: _function(f"{{0}} {sign} {{1}}")
+        name: (f"{{0}} {sign} {{1}}", "wide")
         for name, sign in (
             ("add", "+"),
             ("subtract", "-"),
@@ -152,7 +153,7 @@ _FUNCTIONS: dict[str, Callable[..., Symbol]] = {
         )
     },
     **{
-        name: _function(f"{{0}} {sign} {{1}}", "bool")
+        name: (f"{{0}} {sign} {{1}}", "bool")
         for name, sign in (
             ("less", "<"),
             ("less_equal", "<="),
@@ -165,25 +166,30 @@ _FUNCTIONS: dict[str, Callable[..., Symbol]] = {
         )
     },
     **{
-        name: _function(f"{name}({{0}})")
+        name: (f"{name}({{0}})", "wide")
         for name in ("exp", "exp2", "expm1", "log", "log1p", "sqrt", "tanh", "erf")
     },
-    "negative": _function("-{0}"),
-    "logical_not": _function("!{0}", "bool"),
-    "isnan": _function("{0} != {0}", "bool"),
-    "square": _function("{0} * {0}"),
-    "abs": _function("fabs({0})"),
-    "rint": _function("rint({0})"),
-    "floor": _function("floor({0})"),
-    "ceil": _function("ceil({0})"),
-    "sign": _function("{0} > 0 ? (wide)1 : {0} < 0 ? (wide)-1 : {0}"),
-    "power": _function("pow((wide){0}, (wide){1})"),
-    "copysign": _function("copysign((wide){0}, (wide){1})"),
-    "normcdf": _function("normal_share({0})"),
-    "maximum": _function("{0} > {1} || {0} != {0} ? {0} : {1}"),
-    "minimum": _function("{0} < {1} || {0} != {0} ? {0} : {1}"),
-    "where": _function("{0} ? {1} : {2}"),
+    "negative": ("-{0}", "wide"),
+    "logical_not": ("!{0}", "bool"),
+    "isnan": ("{0} != {0}", "bool"),
+    "truth": ("{0} != 0", "bool"),
+    "number": ("(wide){0}", "wide"),
+    "square": ("{0} * {0}", "wide"),
+    "abs": ("fabs({0})", "wide"),
+    "rint": ("rint({0})", "wide"),
+    "floor": ("floor({0})", "wide"),
+    "ceil": ("ceil({0})", "wide"),
+    "sign": ("{0} > 0 ? (wide)1 : {0} < 0 ? (wide)-1 : {0}", "wide"),
+    "power": ("pow((wide){0}, (wide){1})", "wide"),
+    "copysign": ("copysign((wide){0}, (wide){1})", "wide"),
+    "normcdf": ("normal_share({0})", "wide"),
+    "maximum": ("{0} > {1} || {0} != {0} ? {0} : {1}", "wide"),
+    "minimum": ("{0} < {1} || {0} != {0} ? {0} : {1}", "wide"),
+    "where": ("{0} ? {1} : {2}", "wide"),
 }
+"""Functions in C, of {0}, {1}, ..., and the kind of their value."""
+
+_FUNCTIONS = {name: _function(name) for name in _TEXTS}
 maximum, minimum = _FUNCTIONS["maximum"], _FUNCTIONS["minimum"]
 
 

@@ -45,6 +45,11 @@ _COPY = "low0 low1 low2 wide0 wide1 wide2 row"
 _PLACES = ("batch", "head", "row")
 _BATCHES = " ".join(f"{p}_{q}" for p in "qkv" for q in _PLACES)
 _SLOPES = " ".join(f"{p}_{q}" for p in ("g", "y", "dq", "dk", "dv") for q in _PLACES)
+FORMULA = {"slots": 6, "constants": 32, "registers": 40, "tile": 256}
+"""Of formulas of optimizers: the most arrays of a state, numbers, and values that are
+used at a time; elements that go through together."""
+_SLOTS = " ".join(f"s{i}" for i in range(FORMULA["slots"]))
+_CONSTANTS = " ".join(f"k{i}" for i in range(FORMULA["constants"]))
 _MASK = "mask_batch mask_head mask_query mask_key mask_is_bool"
 
 RECORDS = (
@@ -260,6 +265,12 @@ RECORDS = (
         "count maximize decays",
         "rate beta1 beta2 unbias eps decay bound",
     ),
+    _record(
+        "formula",
+        f"weight grad out {_SLOTS} code factor",
+        "count maximize slots steps constants",
+        f"bound {_CONSTANTS}",
+    ),
     _record("powers", "x out", "count", "p"),
     _record("clip_factor", "x out", "count", "p limit epsilon"),
 )
@@ -400,6 +411,7 @@ def header() -> str:
     lines.append(_enum("BLOCKING", BLOCKING))
     lines.append(_enum("DECAY", DECAYS))
     lines.append(_enum("POWERS", POWERS))
+    lines.append(_enum("FORMULA", FORMULA))
     lines.append(_enum("VOTES", VOTES))
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ from burnish.backend.cuda.elementwise import optimizer
 from burnish.backend.cuda.elementwise.casts import cast_all
 from burnish.backend.cuda.graphs.live import Live, value_of
 from burnish.nn.core.param import Param
+from burnish.optim import formula
 from burnish.optim.clip import bound_of, is_planned
 from burnish.optim.optimizer import (
     STEP_COUNT,
@@ -46,14 +47,30 @@ class Elementwise(Optimizer):
     def kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
         """The kernel of the C library that does what `write` does, and its numbers.
 
-        They depend on the count of steps in `state`, not on its arrays.
+        They depend on the count of steps in `state`, not on its arrays. A rule that has
+        no kernel of its own is traced: its formula is a program.
         """
-        return None
+        made = formula.traced(self.write, self.slots(), state[STEP_COUNT], rate)
+        return None if made is None else ("formula", made)
+
+    def slot_fields(self, kernel: str) -> dict[str, str]:
+        """The fields of a kernel's record that have the state's arrays, by slot."""
+        names = self.slots()
+        is_own = kernel != "formula"
+        return {name: name if is_own else f"s{i}" for i, name in enumerate(names)}
 
     @property
     def has_records(self) -> bool:
-        """Whether plans step with records: there is a kernel, and one that clips so."""
-        return is_planned(self.clip) and self._has_kernel()
+        """Whether plans step with records: there is a kernel, and one that clips so.
+
+        A formula may be another one in each step: the next ones are looked at.
+        """
+        if not is_planned(self.clip) or not self._has_kernel():
+            return False
+        if self._owns_kernel():
+            return True
+        counts = {state[STEP_COUNT] + 1 for state in self._state.values()} | {1}
+        return all(self._kernel({STEP_COUNT: each}, 0.0) for each in counts)
 
     def begun(self, path: str, param: Param, weight: Array) -> State:
         """A parameter's state with this step counted, for a plan's records.
@@ -74,9 +91,15 @@ class Elementwise(Optimizer):
         state[STEP_COUNT] += 1
         return True
 
+    def record(self) -> tuple[str, dict[str, Any]]:
+        """The kind of a plan's records and their fields, before `numbers` are known."""
+        made = self._kernel({STEP_COUNT: 1}, 0.0)
+        assert made is not None  # of `has_records`
+        return made[0], {**made[1], "maximize": 0, "bound": 0.0}
+
     def numbers(self, state: State, rate: float) -> dict[str, Any]:
         """The numbers of a plan's records for parameters of this count of steps."""
-        made = self.kernel(state, rate)
+        made = self._kernel(state, rate)
         assert made is not None  # of `has_records`
         bound = bound_of(self.clip)
         return {**made[1], "maximize": self.maximize, "bound": bound}
@@ -121,14 +144,16 @@ class Elementwise(Optimizer):
             state = self._prepared(path, param, weight)
             count, now = state["step"], value_of(rate)
             if (count, now) not in numbers:
-                numbers[count, now] = self.kernel(state, now)
+                numbers[count, now] = self._kernel(state, now)
             made = numbers[count, now]
             slots = {slot: state[slot] for slot in names}
             if made is None or not all(map(_is_writable, slots.values())):
                 rest.append(update)
                 continue
             new = np.empty(weight.shape, np.float32)
-            arrays = {"weight": weight, "grad": gradient, "out": new, **slots}
+            fields = self.slot_fields(made[0])
+            arrays = {fields[slot]: array for slot, array in slots.items()}
+            arrays |= {"weight": weight, "grad": gradient, "out": new}
             calls.append((made, arrays))
             news.append((path, param, state, new))
         self._launch(calls)
@@ -138,13 +163,23 @@ class Elementwise(Optimizer):
         return rest
 
     def _has_kernel(self) -> bool:
-        """Whether the class that has the rule has its kernel too, and it is there."""
-        owner = next(c for c in type(self).__mro__ if "write" in vars(c))
-        if "kernel" not in vars(owner) or type(self).update is not Elementwise.update:
+        """Whether the library is there, and the rule is the one that `write` has."""
+        if type(self).update is not Elementwise.update:
             return False
         from burnish.kernels import direct
 
         return direct.usable() is not None
+
+    def _owns_kernel(self) -> bool:
+        """Whether the class that has the rule has its kernel too."""
+        owner = next(c for c in type(self).__mro__ if "write" in vars(c))
+        return "kernel" in vars(owner)
+
+    def _kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
+        """The kernel of the rule; one that changes `write` alone has it traced."""
+        if self._owns_kernel():
+            return self.kernel(state, rate)
+        return Elementwise.kernel(self, state, rate)
 
     def _launch(self, calls: list[Any]) -> None:
         from burnish.kernels import direct

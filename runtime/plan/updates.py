@@ -92,6 +92,10 @@ class Updates:
             if key not in numbers:
                 numbers[key] = each.rule.numbers(seen.state, rate), []
             numbers[key][1].append(row)
+            if each.code is not None:
+                code = numbers[key][0]["code"]
+                pointers[each.code.buffer.slot] = address(code)
+                alive[each.code.buffer.slot] = code
             slots += seen.slots
             addresses += seen.found(array)
             alive.update(zip(seen.slots, (array, *seen.arrays), strict=True))

@@ -1,28 +1,5 @@
 // Steps of optimizers: new weights beside the old ones, the state in place, in one pass.
-#include "call.h"
-
-INLINE vec some_of(const float *p, int64_t n) {
-    return n == WIDTH ? load(p) : load_some(p, n);
-}
-INLINE void put(float *p, vec v, int64_t n) {
-    if (n == WIDTH)
-        store(p, v);
-    else
-        store_some(p, v, n);
-}
-
-// How gradients are clipped: each element times `scale`, within `bound`.
-typedef struct {
-    float scale, bound;
-} clipping;
-
-INLINE clipping clipping_of(const float *factor, double bound, int64_t maximize) {
-    const float scale = factor ? *factor : 1;
-    return (clipping){maximize ? -scale : scale, (float)bound};
-}
-INLINE vec clipped(const clipping *by, vec g) {
-    return at_least(all(-by->bound), at_most(all(by->bound), g * by->scale));
-}
+#include "optimizer.h"
 
 // velocity <- momentum * velocity + share * grad;  out <- weight - rate * velocity
 void sgd(const void *record, const call *c, int64_t part, int64_t parts) {
@@ -36,7 +13,7 @@ void sgd(const void *record, const call *c, int64_t part, int64_t parts) {
     for (int64_t i = first; i < behind; i += WIDTH) {
         const int64_t n = behind - i < WIDTH ? behind - i : WIDTH;
         const vec w = some_of(weight + i, n);
-        vec g = clipped(&by, some_of(grad + i, n));
+        vec g = within_limits(&by, some_of(grad + i, n));
         if (r->has_decay) g += w * decay;
         if (velocity) {
             const vec v = some_of(velocity + i, n) * momentum + g * share;
@@ -56,7 +33,7 @@ typedef struct {
 
 // n elements from i on: a vector, or what is left of one.
 INLINE void adam_at(const int decays, const adam_step *a, int64_t i, int64_t n) {
-    vec w = some_of(a->weight + i, n), g = clipped(&a->by, some_of(a->grad + i, n));
+    vec w = some_of(a->weight + i, n), g = within_limits(&a->by, some_of(a->grad + i, n));
     if (decays == DECAY_GRAD) g += w * a->decay;
     const vec m = some_of(a->means + i, n) * a->keep + g * a->take;
     vec s = some_of(a->squares + i, n) * a->keep_square + g * g * a->take_square;

@@ -1,20 +1,11 @@
 // Element-wise programs: a chain of operators on tiles that stay in the first cache.
-#include <math.h>
-
-#include "activation.h"
-#include "call.h"
-#include "slopes.h"
+#include "program.h"
 
 enum { TILE = PROGRAM_TILE, REGISTERS = 16 };
 
 typedef struct {
     int64_t array, mode, is_bool, outer[4], row, column;
 } operand;
-
-typedef struct {
-    int32_t op, out, a, b, c, unused;
-    double low, high;
-} instruction;
 
 // A tile of an operand that has one number for all of a plane.
 static void fill(const operand *o, const char *base, int64_t n, float *tile) {
@@ -51,93 +42,6 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
         row++;
     }
     return tile;
-}
-
-#define EACH(expression)                                     \
-    for (int64_t i = 0; i < n; i += WIDTH) {                 \
-        vec x = load(a + i), y = load(b + i), z = load(c + i); \
-        (void)x, (void)y, (void)z;                           \
-        store(out + i, (expression));                        \
-    }                                                        \
-    break;
-#define TRUTH(condition) EACH(choose((ivec)(condition), all(1), all(0)))
-#define EACH_ACTIVATED(act)                                                        \
-    for (int64_t i = 0; i < n;) {                                                  \
-        if (i + ABREAST * WIDTH <= n) {                                            \
-            vec x[ABREAST];                                                        \
-            UNROLLED for (int j = 0; j < ABREAST; j++) x[j] = load(a + i + j * WIDTH); \
-            activate_together(ABREAST, x, act, low, high);                         \
-            UNROLLED for (int j = 0; j < ABREAST; j++) store(out + i + j * WIDTH, x[j]); \
-            i += ABREAST * WIDTH;                                                  \
-        } else {                                                                   \
-            store(out + i, activated(load(a + i), act, low, high));                \
-            i += WIDTH;                                                            \
-        }                                                                          \
-    }                                                                              \
-    break;
-#define SINGLY(expression)                                   \
-    for (int64_t i = 0; i < n; i++) out[i] = (expression);   \
-    break;
-
-static void step(const instruction *s, const float *a, const float *b, const float *c,
-                 float *out, int64_t n) {
-    const float low = (float)s->low, high = (float)s->high;
-    switch (s->op) {
-    case DO_ADD: EACH(x + y)
-    case DO_SUB: EACH(x - y)
-    case DO_MUL: EACH(x * y)
-    case DO_DIV: EACH(x / y)
-    case DO_MAX: EACH(greater(x, y))
-    case DO_MIN: EACH(less(x, y))
-    case DO_NEG: EACH(-x)
-    case DO_ABS: EACH((vec)((ivec)x & 0x7fffffff))
-    case DO_EXP: EACH(exponential(x))
-    case DO_SQRT: EACH(root(x))
-    case DO_ERF: EACH(error_function(x))
-    case DO_SQUARE: EACH(x * x)
-    case DO_RECIPROCAL: EACH(1.f / x)
-    case DO_LOG: SINGLY(logf(a[i]))
-    case DO_LOG1P: SINGLY(log1pf(a[i]))
-    case DO_EXPM1: SINGLY(expm1f(a[i]))
-    case DO_FLOOR: SINGLY(floorf(a[i]))
-    case DO_CEIL: SINGLY(ceilf(a[i]))
-    case DO_RINT: SINGLY(rintf(a[i]))
-    case DO_TRUNC: SINGLY(truncf(a[i]))
-    case DO_SIN: SINGLY(sinf(a[i]))
-    case DO_COS: SINGLY(cosf(a[i]))
-    case DO_POW: SINGLY(powf(a[i], b[i]))
-    case DO_GREATER: TRUTH(x > y)
-    case DO_AT_LEAST: TRUTH(x >= y)
-    case DO_LESS: TRUTH(x < y)
-    case DO_AT_MOST: TRUTH(x <= y)
-    case DO_EQUAL: TRUTH(x == y)
-    case DO_UNEQUAL: TRUTH(x != y)
-    case DO_AND: TRUTH((x != 0.f) & (y != 0.f))
-    case DO_OR: TRUTH((x != 0.f) | (y != 0.f))
-    case DO_NOT: TRUTH(x == 0.f)
-    case DO_WHERE: EACH(choose((ivec)(x != 0.f), y, z))
-    case DO_GELU_SLOPE: EACH(gelu_slope(x))
-    case DO_GELU_TANH_SLOPE: EACH(gelu_tanh_slope(x))
-    case DO_SWISH_SLOPE: EACH(swish_slope(x, low))
-    case DO_HARD_SWISH_SLOPE: EACH(hard_swish_slope(x))
-    case DO_SIGMOID_SLOPE: EACH(x * (1.f - x))
-    case DO_TANH_SLOPE: EACH(1.f - x * x)
-    case DO_LEAKY_SLOPE: EACH(choose((ivec)(x > 0.f), all(1), all(low)))
-    case DO_ELU_SLOPE: EACH(elu_slope(x, low))
-    case DO_RELU: EACH_ACTIVATED(ACT_RELU)
-    case DO_CLIP: EACH_ACTIVATED(ACT_CLIP)
-    case DO_GELU: EACH_ACTIVATED(ACT_GELU)
-    case DO_GELU_TANH: EACH_ACTIVATED(ACT_GELU_TANH)
-    case DO_SIGMOID: EACH_ACTIVATED(ACT_SIGMOID)
-    case DO_TANH: EACH_ACTIVATED(ACT_TANH)
-    case DO_SWISH: EACH_ACTIVATED(ACT_SWISH)
-    case DO_HARD_SWISH: EACH_ACTIVATED(ACT_HARD_SWISH)
-    case DO_RAMP: EACH_ACTIVATED(ACT_RAMP)
-    case DO_LEAKY: EACH_ACTIVATED(ACT_LEAKY)
-    case DO_ELU: EACH_ACTIVATED(ACT_ELU)
-    case DO_SOFTPLUS: EACH_ACTIVATED(ACT_SOFTPLUS)
-    default: memcpy(out, a, 4 * (size_t)n);
-    }
 }
 
 static float sum_of_tile(const float *x, int64_t n) {

@@ -23,7 +23,7 @@ class Update(NamedTuple):
     """One parameter's record, and what its numbers come from.
 
     place: the parameter's among a run's values. slots: of the optimizer's state, by
-    their names.
+    their names. code: of a formula, given anew to each run.
     """
 
     rule: Elementwise
@@ -33,6 +33,7 @@ class Update(NamedTuple):
     place: int
     weight: Spot
     slots: dict[str, Spot]
+    code: Spot | None
     step: Step
 
 
@@ -53,7 +54,8 @@ def update(b: Builder, node: Node) -> None:
         for each in (grad, param):
             need(each.dtype == np.float32, "it is not in single precision")
         need(not _is_seen_later(b, node, param), "a view of a parameter is read later")
-    kernel, numbers = _form(rule)
+    kernel, numbers = rule.record()
+    names = rule.slot_fields(kernel)
     grads = {path: b.spot(_dense(grad)) for path, grad in found.items()}
     limits, factors = limited(b, rule.clip, grads, params, node.label)
     ready = max((at for at, _ in limits), default=0)
@@ -61,14 +63,18 @@ def update(b: Builder, node: Node) -> None:
     for path, param in params.items():
         grad, weight = grads[path], b.spot(param)
         slots = {slot: b.held(4 * param.size) for slot in rule.slots()}
-        fields = {**numbers, **slots, "weight": weight, "out": weight, "grad": grad}
+        fields = numbers | {names[slot]: spot for slot, spot in slots.items()}
+        fields |= {"weight": weight, "out": weight, "grad": grad}
         fields["factor"] = factors.get(path)
+        code = b.held(numbers["code"].nbytes) if "code" in numbers else None
+        if code is not None:
+            fields["code"] = code
         step = Step(
             kernel, b.shares(param.size), fields | {"count": param.size}, node.label,
             0, 4 * param.size * (3 + 2 * len(slots)),
         )  # fmt: skip
         after = max(weight.root.buffer.last, grad.root.buffer.last)
-        made = Update(rule, rate, module, path, param.place, weight, slots, step)
+        made = Update(rule, rate, module, path, param.place, weight, slots, code, step)
         items.append((max(after + 1, b.closed, ready), made))
     steps = [*limits, *((at, made.step) for at, made in items)]
     b.insert(sorted(steps, key=lambda item: item[0]))
@@ -79,13 +85,6 @@ def update(b: Builder, node: Node) -> None:
 
 def _dense(grad: Value | Constant) -> Value | Constant:
     return grad.then(np.ascontiguousarray) if isinstance(grad, Constant) else grad
-
-
-def _form(rule: Elementwise) -> tuple[str, dict[str, Any]]:
-    """The kernel's name and its numbers, which each run writes anew."""
-    made = rule.kernel({"step": 1}, 0.0)
-    assert made is not None  # of `has_records`
-    return made[0], {**made[1], "maximize": 0, "bound": 0.0}
 
 
 def _is_seen_later(b: Builder, node: Node, param: Value) -> bool:

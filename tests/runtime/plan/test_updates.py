@@ -23,6 +23,20 @@ RULES = {
     "adam": lambda: optim.Adam(weight_decay=0.1),
     "amsgrad": lambda: optim.Adam(amsgrad=True),
     "adamw": optim.AdamW,
+    "adamax": lambda: optim.Adamax(weight_decay=0.1, maximize=True),
+    "nadam": optim.NAdam,
+    "decoupled nadam": lambda: optim.NAdam(
+        weight_decay=0.1, decoupled_weight_decay=True
+    ),
+    "radam": lambda: optim.RAdam(weight_decay=0.1),
+    "radam of few squares": lambda: optim.RAdam(betas=(0.9, 0.8)),
+    "adan": lambda: optim.Adan(weight_decay=0.1),
+    "adan without proximal decay": lambda: optim.Adan(weight_decay=0.1, no_prox=True),
+    "rmsprop": lambda: optim.RMSprop(alpha=0.5, momentum=0.5, weight_decay=0.1),
+    "centered rmsprop": lambda: optim.RMSprop(alpha=0.5, centered=True),
+    "adagrad": lambda: optim.Adagrad(initial_accumulator_value=0.1, lr_decay=0.1),
+    "adadelta": lambda: optim.Adadelta(weight_decay=0.1),
+    "rprop": optim.Rprop,
     "cautious": lambda: optim.AdamW(cautious_weight_decay=True, weight_decay=0.5),
 }
 

@@ -239,7 +239,7 @@ def written(
     if not isinstance(result, Symbol):
         raise Unwritten("a kernel's formula gives one array")
     y = script.variable("y", result.kind)
-    y.assign(result)
+    script.change(y, result)
     return tuple(script.lines), result.kind
 
 

@@ -1,0 +1,157 @@
+"""Optimizers whose formulas are traced: programs on a CPU, in steps and alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import nn, optim
+from burnish.backend import namespace
+from burnish.kernels import direct
+from burnish.kernels.records import FORMULA
+from burnish.optim.elementwise import Elementwise
+from burnish.optim.formula import traced
+
+from .test_updates import Trained, batch, same
+
+PEERS = {
+    "Adamax": {"weight_decay": 0.1},
+    "NAdam": {"weight_decay": 0.1, "decoupled_weight_decay": True},
+    "RAdam": {"betas": (0.9, 0.9)},
+    "RMSprop": {"alpha": 0.5, "momentum": 0.5, "weight_decay": 0.1},
+    "Adagrad": {"lr_decay": 0.1, "initial_accumulator_value": 0.1},
+    "Adadelta": {"weight_decay": 0.1},
+    "Rprop": {},
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", PEERS)
+def test_the_weights_are_pytorchs(name):
+    torch = pytest.importorskip("torch")
+    made = Trained(lambda: getattr(optim, name)(**PEERS[name]))
+    layers = torch.nn.Linear(20, 33), torch.nn.ReLU(), torch.nn.Linear(33, 5)
+    peer = torch.nn.Sequential(*layers)
+    names = dict(peer.named_parameters())
+    with torch.no_grad():
+        for path, array in made.weights.items():
+            names[path].copy_(torch.tensor(array))
+    rule = getattr(torch.optim, name)(peer.parameters(), lr=0.01, **PEERS[name])
+    for i in range(8):
+        x, labels = batch(i)
+        made.step(x, labels, 0.01)
+        rule.zero_grad()
+        found = peer(torch.tensor(x.numpy()))
+        wanted = torch.tensor(labels.numpy())
+        torch.nn.functional.cross_entropy(found, wanted).backward()
+        rule.step()
+    assert "stepped" not in made.step.explain()
+    for path, array in made.weights.items():
+        wanted = names[path].detach().numpy()
+        np.testing.assert_allclose(array, wanted, rtol=2e-4, atol=2e-5, err_msg=path)
+
+
+@dataclass(eq=False, kw_only=True)
+class Bounded(Elementwise):
+    """A rule of a user: steps of at most a size, and none against a mask."""
+
+    until: int = 100
+
+    def slots(self):
+        return ("sum",)
+
+    def write(self, new, weight, grad, state, rate):
+        xp = namespace(weight)
+        state["sum"] *= 0.5
+        state["sum"] += grad
+        change = xp.where(xp.isnan(grad), 0, xp.clip(state["sum"], -0.3, 0.3))
+        change = xp.copysign(change, grad) if state["step"] > self.until else change
+        new[...] = weight - rate * change
+
+
+RULES = {
+    **{name: getattr(optim, name)(**options) for name, options in PEERS.items()},
+    "SGD": optim.SGD(momentum=0.9, nesterov=True),
+    "AdamW": optim.AdamW(cautious_weight_decay=True, amsgrad=True),
+    "Adan": optim.Adan(weight_decay=0.1),
+    "Bounded": Bounded(),
+}
+
+
+@pytest.mark.parametrize("count", [1, 7, 255, 256, 257, 1000, 5003])
+@pytest.mark.parametrize("name", RULES)
+def test_programs_are_their_formulas(name, count):
+    rule, rng = RULES[name], np.random.default_rng(count)
+    weight = rng.normal(size=count)
+    state = {slot: np.zeros(count) for slot in rule.slots()}
+    single = weight.astype(np.float32)
+    slots = {f"s{i}": np.zeros(count, np.float32) for i in range(len(state))}
+    for step in range(1, 9):
+        grad = rng.normal(size=count).astype(np.float32)
+        limited = np.clip(grad * np.float32(-0.75), -0.5, 0.5).astype(np.float64)
+        new = np.empty(count)
+        rule.write(new, weight, limited, state | {"step": step}, 0.01)
+        weight = new
+        numbers = traced(rule.write, rule.slots(), step, 0.01)
+        assert numbers is not None
+        fields = {"weight": single, "out": single, "grad": grad, "count": count}
+        fields |= {"factor": np.float32([0.75]), "bound": 0.5, "maximize": 1}
+        direct.launch("formula", 3, **numbers, **slots, **fields)
+        np.testing.assert_allclose(single, weight, rtol=1e-4, atol=1e-5)
+    for slot, array in zip(state.values(), slots.values(), strict=True):
+        np.testing.assert_allclose(array, slot, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("until", [100, 3, 0])
+def test_a_rule_of_a_user(until):
+    """No record copies a sign: such a step is one of NumPy's."""
+    fast, plain = (Trained(lambda: Bounded(until=until), planned=p) for p in (1, 0))
+    for i in range(6):
+        fast.step(*batch(i), 0.05), plain.step(*batch(i), 0.05)
+        same(plain, fast)
+        assert ("stepped" in fast.step.explain()) is (i >= until)
+
+
+def test_a_formula_that_is_too_long():
+    def long(new, weight, grad, state, rate):
+        made = [grad * 2 for _ in range(FORMULA["registers"])]
+        new[...] = sum(made, start=weight)
+
+    assert traced(long, (), 1, 0.1) is None
+
+
+@pytest.mark.parametrize("rule", [optim.Adan, optim.RMSprop])
+def test_eager_steps_are_records_too(rule, monkeypatch):
+    calls, run = [], direct.run
+    monkeypatch.setattr(direct, "run", lambda *a: (calls.append(a[0]), run(*a)))
+    Trained(rule, planned=False).run(2)
+    assert calls == ["formula", "formula"]
+
+
+def test_the_bits_are_those_of_any_number_of_threads():
+    def trained(threads):
+        burnish.set_num_threads(threads)
+        burnish.seed(3)
+        model = nn.Linear(300, 257).to("cpu:autodiff")
+        rule = optim.Adan(clip=optim.ClipNorm(1e-2))
+
+        @burnish.compile
+        def step(x):
+            loss = (model(x) ** 2).mean()
+            rule.step(0.01, model, loss.backward())
+
+        for i in range(3):
+            rng = np.random.default_rng(i)
+            step(burnish.Tensor(rng.normal(size=(8, 300)).astype(np.float32)))
+        assert "nothing eagerly" in step.explain()
+        return [np.array(p.data) for p in model.parameters()]
+
+    before = burnish.num_threads()
+    try:
+        wanted, *others = map(trained, (1, 2, 3))
+    finally:
+        burnish.set_num_threads(before)
+    for other in others:
+        for one, array in zip(other, wanted, strict=True):
+            np.testing.assert_array_equal(one, array)
