@@ -22,6 +22,8 @@ class Group:
 
     rank: int = 0
     size: int = 1
+    in_graphs: bool = False
+    """Whether `mean` can be part of a CUDA graph."""
 
     def __init__(self, device: Device | str = "cpu"):
         self.device = Device(device)
@@ -74,6 +76,18 @@ class Group:
                 summed[name] = part.astype(dtype, copy=False)
                 start += array.size
         return summed
+
+    def mean(self, arrays: Mapping[str, Array], count: int) -> Mapping[str, Array]:
+        """The mean of all processes' arrays, each process's weighted by its count.
+
+        Gradients by path, with the sizes of the processes' parts of a batch, become
+        those of the whole batch. All processes give the same names, shapes and dtypes;
+        the counts may differ, and their sum is above 0.
+        """
+        if self.size == 1:
+            return arrays
+        total = float(on_host(self.sum_array(np.array([count], np.float64)))[0])
+        return self.sum({name: each * (count / total) for name, each in arrays.items()})
 
     def from_first(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The first process's arrays, bit for bit, for all of them."""

@@ -87,8 +87,9 @@ class Fitting:
         fast = self._planned_step
         for iteration, batch in loop:
             rate = self._rate()
-            if fast is not None and size_of(batch):
-                item = self._item(*fast(moved(batch, self.model.device), rate))
+            if fast is not None:
+                run = fast if size_of(batch) else self._whole_step
+                item = self._item(*run(moved(batch, self.model.device), rate))
                 self.schedule.step()
                 self._share(tracker, loop, batch, item, rate)
             else:
@@ -151,8 +152,13 @@ class Fitting:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether a batch is a step of the optimizer, of this process alone."""
-        return self.accumulate == 1 and self.together.workers.size == 1
+        """Whether a batch is a step of the optimizer that one plan can have.
+
+        Factors of losses, as "fp16" has them, are those of one process.
+        """
+        workers = self.together.workers
+        joins = workers.in_graphs and self.compile != "fp16"
+        return self.accumulate == 1 and (workers.size == 1 or joins)
 
     @functools.cached_property
     def _planned_step(self) -> Any:
@@ -174,6 +180,7 @@ class Fitting:
     def _whole_step(self, batch: Any, rate: float) -> tuple[Any, Any]:
         """A batch, and the optimizer's step: the item's class, and what it holds."""
         item, gradients = self._train_step(batch)
+        gradients = self.together.mean(gradients, size_of(batch))
         self.optimizer.step(rate, self.model, gradients)
         return _held(item)
 

@@ -10,6 +10,7 @@ import numpy as np
 from burnish import rng
 from burnish.backend import Array
 from burnish.distributed import Group
+from burnish.errors import InputError
 from burnish.learner.checkpoint import Checkpoint, RunState
 from burnish.learner.interrupter import Interrupter
 from burnish.learner.tracker import Measured
@@ -23,6 +24,7 @@ class Together:
     def __init__(self, workers: Group, model: Module):
         self.workers = workers
         self.model = model
+        self._held: list[str] | None = None  # the paths that have gradients
 
     @property
     def is_first(self) -> bool:
@@ -58,6 +60,33 @@ class Together:
         if scale != 1:
             own = {path: gradient * scale for path, gradient in own.items()}
         return GradientsParams(own)
+
+    def mean(self, gradients: GradientsParams, count: int) -> GradientsParams:
+        """The gradients of the whole batch; count: the items of this part.
+
+        Which parameters have gradients is agreed on in the first step of a run, whose
+        steps are all alike. Raises InputError for a gradient that came later.
+        """
+        if self.workers.size == 1:
+            return gradients
+        params = dict(self.model.named_parameters())
+        if self._held is None:
+            held = np.array([path in gradients for path in params], np.uint8)
+            anywhere = self.workers.sum({"held": held})["held"]
+            self._held = [p for p, some in zip(params, anywhere, strict=True) if some]
+        if unknown := sorted(set(gradients) - set(self._held)):
+            raise InputError(
+                f"training on {self.workers.size} GPUs with compile=: expected the "
+                f"parameters that had gradients in the first step, got one for "
+                f"{unknown[0]!r}; leave compile= out"
+            )
+        own = {
+            path: gradients[path]
+            if path in gradients
+            else params[path].device.xp.zeros_like(params[path].data)
+            for path in self._held
+        }
+        return GradientsParams(self.workers.mean(own, count))
 
     def begin(self, start: Checkpoint | None) -> Checkpoint:
         """The first process's checkpoint and weights for all of them."""

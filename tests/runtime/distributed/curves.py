@@ -1,6 +1,5 @@
 """Runs of program.py, and whether two of them went alike."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from burnish import serialize
 from burnish.learner import read_events
+from tests.harness.processes import on_gpus
 
 PROGRAM = Path(__file__).with_name("program.py")
 LAUNCHER = Path(sys.executable).with_name("mpiexec")
@@ -24,23 +24,10 @@ def run(directory, batch_size, *, processes=1, mode="whole"):
     return serialize.load_file(directory / "trained.safetensors")
 
 
-def run_on_gpus(directory, batch_size, processes):
+def run_on_gpus(directory, batch_size, processes, compiled=""):
     """The weights that processes with a GPU each have trained."""
-    command = [sys.executable, str(PROGRAM), str(directory), str(batch_size)]
-    started = []
-    for rank in range(processes):
-        environment = {"RANK": f"{rank}", "WORLD_SIZE": f"{processes}"}
-        started.append(
-            subprocess.Popen(
-                [*command, "whole", "cuda"],
-                env=os.environ | environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
-        )
-    for process in started:
-        message, _ = process.communicate(timeout=240)
-        assert process.returncode == 0, message.decode()
+    given = [PROGRAM, directory, batch_size, "whole", "cuda", compiled]
+    on_gpus(given, processes)
     return serialize.load_file(directory / "trained.safetensors")
 
 

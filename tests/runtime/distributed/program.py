@@ -1,6 +1,6 @@
 """What a process of the tests does: trains a small model, writes what came of it.
 
-mpirun -n 2 python program.py DIRECTORY BATCH_SIZE [RESUME]
+mpirun -n 2 python program.py DIRECTORY BATCH_SIZE [MODE [DEVICE [COMPILED]]]
 """
 
 import json
@@ -35,8 +35,8 @@ class StopAt(Renderer):
             self.learner.interrupter.stop("a test")
 
 
-def main(directory, batch_size, mode="whole"):
-    workers = distributed.group(sys.argv[4] if len(sys.argv) > 4 else "cpu")
+def main(directory, batch_size, mode="whole", device="cpu", compiled=""):
+    workers = distributed.group(device)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((78, 6)).astype("float32")
     y = (x[:, 0] + x[:, 1] > 0).astype("int64")
@@ -51,7 +51,8 @@ def main(directory, batch_size, mode="whole"):
         step=Supervised(nn.CrossEntropyLoss()),
         metrics=[Loss(), Accuracy(), AUROC(), LearningRate()],
         epochs=4,
-        accumulate=2,
+        accumulate=1 if mode == "at once" or compiled else 2,
+        compile=bool(compiled),
         directory=directory,
         early_stopping=NoImprovement("Loss", epochs=4),
         renderer=Renderer(),
@@ -71,4 +72,4 @@ def main(directory, batch_size, mode="whole"):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:])

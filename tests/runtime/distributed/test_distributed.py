@@ -10,6 +10,7 @@ from burnish import Device, data, distributed
 from burnish.distributed.launch import place
 from burnish.distributed.message import decode, encode
 from burnish.errors import DeviceError
+from tests.harness.processes import needs_gpus
 
 from .curves import LAUNCHER, run, run_on_gpus, same_curves, same_weights
 
@@ -43,14 +44,17 @@ def test_two_processes_stop_together_and_continue(mpi, alone, tmp_path):
     same_curves(alone[0], tmp_path)
 
 
-def test_two_gpus_are_one_process_with_the_doubled_batch(alone, tmp_path):
-    found = sum(device.kind == "cuda" for device in Device.enumerate())
-    if found < 2:
-        pytest.skip(f"needs 2 GPUs, found {found}")
+@pytest.mark.parametrize("compiled", ["", "compiled"])
+def test_two_gpus_are_one_process_with_the_doubled_batch(alone, tmp_path, compiled):
+    needs_gpus(2)
     directory, weights = alone
-    same_weights(weights, run_on_gpus(tmp_path, 8, processes=2))
-    assert json.loads((tmp_path / "where.json").read_text())["size"] == 2
-    same_curves(directory, tmp_path)
+    if compiled:  # every batch is a step of the optimizer
+        directory = tmp_path / "alone"
+        weights = run(directory, 16, mode="at once")
+    found = run_on_gpus(tmp_path / "both", 8, 2, compiled)
+    same_weights(weights, found)
+    assert json.loads((tmp_path / "both/where.json").read_text())["size"] == 2
+    same_curves(directory, tmp_path / "both")
 
 
 @pytest.mark.parametrize(("count", "size"), [(24, 2), (25, 3), (1, 2), (7, 4)])

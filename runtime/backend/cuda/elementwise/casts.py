@@ -1,4 +1,4 @@
-"""Many arrays in one launch: copied, with another dtype, or divided by a factor."""
+"""Many arrays in one launch: copied, cast, divided by a factor, or packed in one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from burnish.backend.cuda.layout import contiguous
 _THREADS, _PIECE, _MOST = 256, 2048, 100
 _BYTES = 1 << 14
 """Bytes that a block copies."""
+_ROOM = 64
+"""Elements that packed arrays begin at multiples of: 256 bytes of float32."""
 
 
 def cast_all(arrays: list[Any], dtype: Any, scale: Any = None) -> list[Any]:
@@ -30,18 +32,33 @@ def cast_all(arrays: list[Any], dtype: Any, scale: Any = None) -> list[Any]:
             groups.setdefault((array.dtype, np.dtype(out)), []).append(i)
     beside = () if scale is None else (scale.state, scale.overflow)
     for (kind, out), places in groups.items():
-        run = kernel(
-            "casts",
-            element=ELEMENTS[kind.name],
-            out=ELEMENTS[out.name],
-            wide=wide(kind, out),
-            scaled=scale is not None,
-            most=_MOST,
-            piece=_PIECE,
-        )
+        run = _casts(kind, out, scaled=scale is not None)
         pairs = [(contiguous(arrays[i]), made[i]) for i in places]
         _launched(run, [(*p, p[0].size) for p in pairs], _PIECE, beside)
     return made
+
+
+def packed(arrays: list[Any], dtype: Any, weight: Any) -> tuple[Any, list[Any]]:
+    """Floating arrays times a weight, in one array of a dtype; and each one's part.
+
+    weight: one float64 on the GPU.
+    """
+    import cupy
+
+    starts = np.cumsum([0, *(-(-array.size // _ROOM) * _ROOM for array in arrays)])
+    whole = cupy.empty(int(starts[-1]), dtype)
+    parts = [
+        whole[start : start + array.size].reshape(array.shape)
+        for start, array in zip(starts.tolist(), arrays, strict=False)
+    ]
+    groups: dict[Any, list[Any]] = {}
+    for x, y in zip(arrays, parts, strict=True):
+        if x.size:
+            groups.setdefault(x.dtype, []).append((contiguous(x), y, x.size))
+    for kind, rows in groups.items():
+        run = _casts(kind, whole.dtype, weighed=True)
+        _launched(run, rows, _PIECE, (weight,))
+    return whole, parts
 
 
 def copy_all(pairs: list[tuple[Any, Any]], scale: Any = None) -> None:
@@ -59,6 +76,19 @@ def copy_all(pairs: list[tuple[Any, Any]], scale: Any = None) -> None:
     ]
     beside = () if scale is None else (scale.overflow,)
     _launched(run, given, _BYTES, beside)
+
+
+def _casts(kind: Any, out: Any, scaled: bool = False, weighed: bool = False) -> Any:
+    return kernel(
+        "casts",
+        element=ELEMENTS[kind.name],
+        out=ELEMENTS[out.name],
+        wide=wide(kind, out),
+        scaled=scaled,
+        weighed=weighed,
+        most=_MOST,
+        piece=_PIECE,
+    )
 
 
 def _launched(run: Any, rows: list[Any], piece: int, beside: tuple[Any, ...]) -> None:
