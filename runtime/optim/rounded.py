@@ -6,6 +6,7 @@ An optimizer's kernel widens its elements as it reads them. Anything else asks f
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,22 @@ _SINGLE = np.dtype(np.float32)
 class Rounded(Tensor):
     """A gradient whose values are in half precision, and whose dtype is float32.
 
-    together: those of the same `backward()`, this one among them.
+    together: references to those of the same `backward()`, this one among them.
     """
 
     __slots__ = ("_made", "_together", "half")
 
-    def __init__(self, half: Any, device: Any, together: list[Rounded]):
+    def __init__(self, half: Any, device: Any, together: list[weakref.ref[Rounded]]):
         self.half, self.device, self._together = half, device, together
         self.node, self.index = None, 0
         self._made: Any = None
+        together.append(weakref.ref(self))
 
     @property
     def data(self) -> Any:
         if self._made is None:
-            waiting = [each for each in self._together if each._made is None]
+            alive = [one for held in self._together if (one := held()) is not None]
+            waiting = [each for each in alive if each._made is None]
             arrays = cast_all([each.half for each in waiting], _SINGLE)
             for each, array in zip(waiting, arrays, strict=True):
                 each._made = array
@@ -51,12 +54,11 @@ class Rounded(Tensor):
 
 def keep_rounded(gradients: Gradients, half: np.dtype[Any]) -> None:
     """Let gradients in half precision be cast when somebody asks for them."""
-    together: list[Rounded] = []
+    together: list[weakref.ref[Rounded]] = []
 
     def made(found: Any) -> Any:
         if found.data.dtype != half:
             return found
-        together.append(Rounded(found.data, found.device, together))
-        return together[-1]
+        return Rounded(found.data, found.device, together)
 
     gradients.replace(made)
