@@ -12,6 +12,7 @@
 enum {
     ROOM = 768 << 10,  // bytes of the second-level cache for two groups' weights
     AHEAD = 1024,      // of weights: floats that are asked for before they are used
+    SHORT = 32,        // products of a sum that begins with the bias
     SUMMED = 192       // products, about, that are summed one by one; such sums apart
 };
 
@@ -24,8 +25,11 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     int64_t left = SUMMED, lines = p->lines;
     const float *ahead = p->ahead;
     int is_split = 0;
+    // A sum of many products errs as its own size does: a bias is added to it behind them.
+    const int is_short = record->blocks == 1 && p->t->n_last == 1
+                         && p->runs[p->t->last].length <= SHORT;
     UNROLLED for (int j = 0; j < n; j++) {
-        vec b = load(p->bias + WIDTH * j);
+        const vec b = is_short ? load(p->bias + WIDTH * j) : (vec){0};
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
     }
     const float *x = p->x, *weight = p->weight;
@@ -83,6 +87,12 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     if (is_split) {
         UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
             acc[r][j] += sums[r][j];
+    }
+    if (!is_short) {
+        UNROLLED for (int j = 0; j < n; j++) {
+            const vec b = load(p->bias + WIDTH * j);
+            UNROLLED for (int r = 0; r < R; r++) acc[r][j] += b;
+        }
     }
     const int64_t step = record->out_step;
     if (p->residual) {

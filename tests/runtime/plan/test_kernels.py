@@ -560,3 +560,17 @@ def test_places_of_extrema(name, last):
             function = getattr(ops, name)
             fast = check(lambda x, f=function, o=options: f(x + 1, **o), Tensor(x))
             assert records(fast) == 2
+
+
+@pytest.mark.parametrize("layer", ["linear", "conv"])
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_a_large_bias_does_not_make_sums_err_more(rows, layer):
+    """Half a unit in the last place of 1,000, and the sum's own error."""
+    model = nn.Linear(256, 20) if layer == "linear" else nn.Conv1d(256, 20, 1)
+    model.bias = nn.Param(Tensor(np.full(20, 1000, np.float32)))
+    shape = (rows, 256) if layer == "linear" else (1, 256, rows)
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    weight = model.weight.data.astype(np.float64).reshape(20, 256)
+    want = x @ weight.T if layer == "linear" else np.matmul(weight, x)
+    got = burnish.compile(model)(Tensor(x)).data
+    assert abs(got - (want + 1000)).max() < 3.1e-5 + 5e-6
