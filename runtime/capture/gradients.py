@@ -25,7 +25,8 @@ _IN_PARTS = {
     *("getitem", "concat_of", "split", "pad_constant", "window_sum", "var"),
     *("maximum", "minimum", "clip", "abs_", "pow_", "log", "log1p", "reciprocal"),
     *("elu", "celu", "softsign", "prelu_of", "hard_sigmoid", "huber"),
-    *("reduce_max", "reduce_min"),
+    *("reduce_max", "reduce_min", "reduce_l2", "std", "threshold", "sin", "cos"),
+    *("flip", "roll", "pad_repeated", "einsum_of", "elementwise_cross_entropy"),
 }
 """Operators whose rules are written down as the operators that they consist of."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
-from burnish.ops._shapes import plain, total, unbroadcast
+from burnish.ops._shapes import total, unbroadcast
 
 
 @composed
@@ -39,7 +40,7 @@ def einsum_of(*arrays, equation: str) -> Array:
 
 def _alone(x: Array, equation: str) -> Array:
     """One operand: a view of its labels, without repetitions, summed and transposed."""
-    xp, ((term,), result) = namespace(x), _explicit(equation, [x.ndim])
+    xp, ((term,), result) = namespace(x), explicit(equation, [x.ndim])
     own = "".join(dict.fromkeys(term))
     if len(set(result)) < len(result) or not set(result) <= set(own):
         return xp.einsum(equation, x)  # says what is wrong
@@ -52,7 +53,7 @@ def _alone(x: Array, equation: str) -> Array:
 
 @einsum_of.vjp
 def _(g, y, *arrays, equation):
-    terms, result = _explicit(equation, [len(a.shape) for a in arrays])
+    terms, result = explicit(equation, [len(a.shape) for a in arrays])
     return [_gradient(g, arrays, terms, result, i) for i in range(len(arrays))]
 
 
@@ -70,7 +71,8 @@ def _gradient(
             sizes[label] = max(n, sizes.get(label, 0)) if n else 0
     operands = [g, *arrays[:i], *arrays[i + 1 :]]
     labels = [result, *terms[:i], *terms[i + 1 :]]
-    xp, dtype = namespace(*map(plain, arrays)), g.dtype
+    xp = g.device.xp if isinstance(g, Variable) else namespace(*arrays)
+    dtype = g.dtype
     fresh = iter(sorted(set(string.ascii_letters) - set("".join(terms))))
     target = ""
     for label in terms[i]:
@@ -87,7 +89,7 @@ def _gradient(
     return unbroadcast(part, arrays[i])
 
 
-def _explicit(equation: str, ranks: list[int]) -> tuple[list[str], str]:
+def explicit(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     """The operands' labels and the result's, ellipses spelled out by unused letters."""
     left, arrow, result = equation.replace(" ", "").partition("->")
     terms = left.split(",")

@@ -25,6 +25,7 @@ from burnish.nn.embedding import from_quantized
 from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.operator import Operator
 from burnish.pytree import mapped
+from burnish.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +35,7 @@ STEPS: dict[Callable[..., Any], str] = {
     counted: "counted",
     from_quantized: "from_quantized",
     moved_towards: "moved_towards",
+    Tensor.detach: "detach",
 }
 """Steps beside operators that kernels may compute, by what nodes call them."""
 

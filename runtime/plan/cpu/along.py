@@ -35,13 +35,15 @@ def take_slices(b: Builder, node: Node) -> None:
 
 @lower("pad_repeated")
 def pad_repeated(b: Builder, node: Node) -> None:
-    x, options = node.args[0], dict(node.options)
-    axis = options["axis"] % len(x.shape)
-    shape = [1] * len(x.shape)
-    shape[axis] = -1
-    places = np.arange(x.shape[axis]).reshape(shape)
-    index = registry["pad_repeated"].value(places, **options).reshape(-1)
-    taken(b, node, axis, index, None)
+    x = node.args[0]
+    axis = node.options["axis"] % len(x.shape)
+    taken(b, node, axis, repeated(node.options["runs"], x.shape[axis]), None)
+
+
+def repeated(runs: Any, size: int) -> Any:
+    """The place of an axis of `size` that each padded place repeats."""
+    pad = registry["pad_repeated"].value
+    return pad(np.arange(size), runs=runs, axis=0)
 
 
 @lower("resample")

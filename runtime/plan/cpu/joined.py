@@ -40,6 +40,16 @@ def reshape(b: Builder, node: Node) -> None:
         b.alias(y, PLAIN, b.spot(x))
 
 
+@lower("detach")
+def detach(b: Builder, node: Node) -> None:
+    x, y = node.args[0], node.result
+    need(isinstance(x, Value), "its input is a parameter")
+    if x.place in b.views and not b.forms.get(x.place):
+        see(b, y, *b.views[x.place])
+    else:
+        b.share(y, x)
+
+
 @lower("transpose")
 def transpose(b: Builder, node: Node) -> None:
     x, y = node.args[0], node.result

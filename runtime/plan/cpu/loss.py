@@ -10,7 +10,7 @@ import numpy as np
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
 
 
@@ -51,6 +51,33 @@ def cross_entropy_gradient(b: Builder, node: Node) -> None:
         out=b.result(node.result), rows=rows, width=width, inner=inner,
         is_summed=node.options["summed"],
     )  # fmt: skip
+
+
+_HUBER = [
+    *[("sub", 0, 1, 0, 0.0, 0.0), ("min", 4, 2, 0, 0.0, 0.0)],
+    *[("neg", 2, 0, 0, 0.0, 0.0), ("max", 5, 6, 0, 0.0, 0.0)],  # d held within delta
+    *[("mul", 7, 3, 0, 0.0, 0.0), ("sub", 4, 8, 0, 0.0, 0.0)],
+    ("mul", 9, 7, 0, 0.0, 0.0),
+]
+"""Of a, b, delta and 0.5: near * (d - near / 2), d = a - b and near at most delta."""
+
+
+@lower("huber")
+def huber(b: Builder, node: Node) -> None:
+    """Of each pair of elements, or the sum of all."""
+    x, other = node.args
+    need(isinstance(x, Value) or isinstance(other, Value), "it is of parameters alone")
+    check(node, x, other)
+    need(x.size, "it has no elements")
+    is_summed = node.options["summed"]
+    made = b.unnamed_value(x.shape) if is_summed else node.result
+    args = [x, other, float(node.options["delta"]), 0.5]
+    LOWERED["program"](b, Node("program", args, {"code": _HUBER}, [made], []))
+    if is_summed:
+        b.add(
+            "reduce", 1, x=b.spot(made), out=b.result(node.result), outer=1,
+            width=x.size, inner=1, mode=REDUCTIONS["sum"], scale=1.0,
+        )  # fmt: skip
 
 
 def _rows(node: Node, x: Any, classes: Any, shares: Any) -> tuple[int, int, int]:

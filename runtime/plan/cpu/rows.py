@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from burnish.kernels.records import REDUCTIONS
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, strides
+from burnish.plan.cpu.layout import CHANNELS, LANES, blocks
+from burnish.plan.cpu.lines import Lines
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 
@@ -20,29 +21,14 @@ def softmax(b: Builder, node: Node) -> None:
     need(isinstance(x, Value) and x.shape, "its input is a parameter")
     check(node, x)
     axis = node.options.get("axis", -1) % len(x.shape)
-    width = x.shape[axis]
-    order = [a for a in range(len(x.shape)) if a != axis] + [axis]
-    in_rows = math.prod(x.shape[axis + 1 :]) == 1
-    source, out = (b.spot(x), b.result(y)) if in_rows else _turned(b, x, order)
+    lines = Lines(b, x.shape, axis)
+    source, out = lines.read(x), lines.room(y)
     b.add(
-        "softmax", b.shares(20 * x.size), x=source, out=out, rows=x.size // width,
-        width=width, zero_if_empty=node.name == "softmax_or_zero",
+        "softmax", b.shares(20 * x.size), x=source, out=out, rows=lines.rows,
+        width=lines.width, zero_if_empty=node.name == "softmax_or_zero",
         is_log=node.name == "log_softmax",
     )  # fmt: skip
-    if not in_rows:
-        shape = tuple(x.shape[a] for a in order)
-        dense = strides(y.shape)
-        steps = tuple(dense[a] for a in order)
-        b.copy(shape, out, strides(shape), b.result(y), steps)
-
-
-def _turned(b: Builder, x: Value, order: list[int]) -> tuple[Spot, Spot]:
-    """x with its axes in another order, and as much memory again."""
-    source, distances = b.strided(x)
-    shape = tuple(x.shape[a] for a in order)
-    spots = b.new(4 * x.size), b.new(4 * x.size)
-    b.copy(shape, source, [distances[a] for a in order], spots[0], strides(shape))
-    return spots
+    lines.leave(out, y)
 
 
 @lower("group_norm_of")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.plan.cpu.along import taken
+from burnish.plan.cpu.along import repeated, taken
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import check, window_of
 from burnish.plan.cpu.layout import PLAIN
@@ -23,6 +23,7 @@ def take_slices_gradient(b: Builder, node: Node) -> None:
     g, _, x, indices = node.args
     known = isinstance(indices, Constant) and not indices.sources
     need(known, "its numbers are not known before")
+    g = b.as_value(g)
     need(isinstance(g, Value) and x.shape, "it is of parameters alone")
     axis = node.options["axis"] % len(x.shape)
     index = indices.make().reshape(-1, 1).astype(np.int64)
@@ -42,6 +43,17 @@ def resample_gradient(b: Builder, node: Node) -> None:
     need(known and isinstance(g, Value), "its weights are not known before")
     axis = node.options["axis"] % len(x.shape)
     _adjoint(b, node, g, axis, index.make(), weight.make(), x.shape[axis])
+
+
+@lower("fold_repeated")
+def fold_repeated(b: Builder, node: Node) -> None:
+    """The gradient of padding with repeated places: sums of those that repeat one."""
+    y = node.args[0]
+    need(isinstance(y, Value), "it is of parameters alone")
+    check(node, y)
+    axis, size = node.options["axis"] % len(y.shape), node.options["size"]
+    index = repeated(node.options["runs"], size).reshape(-1, 1)
+    _adjoint(b, node, y, axis, index, np.ones(index.shape), size)
 
 
 @lower("window_spread")

@@ -102,6 +102,7 @@ def weight_sums(
 def linear_gradient(b: Builder, node: Node) -> None:
     """g (..., O), of x (..., K) and weight (O, K)."""
     g, _, x, weight, *_ = node.args
+    g = b.as_value(g)
     for value in (g, x):
         need(isinstance(value, Value), "one of its inputs is a parameter")
     check(node, g, x, weight)
@@ -207,7 +208,7 @@ def _plain(b: Builder, item: Value | Constant | None) -> Spot | None:
 
 @lower("gated")
 def gated(b: Builder, node: Node) -> None:
-    g, x = node.args[:2]
+    g, x = map(b.as_value, node.args[:2])
     need(isinstance(g, Value) and isinstance(x, Value), "it is of parameters alone")
     need(g.shape == x.shape, "its arguments are of two shapes")
     check(node, g, x)
@@ -230,7 +231,7 @@ def max_gradient(b: Builder, node: Node) -> None:
     need(isinstance(g, Value) and isinstance(x, Value), "it is of parameters alone")
     check(node, g, x)
     rank = len(x.shape) - 2
-    need(rank in (1, 2), f"it is of {rank} axes")
+    need(rank < 4, f"it is of {rank} axes")
     options = node.options
     kernel = each(options["kernel_size"], rank, "kernel")
     stride = each(options.get("stride") or kernel, rank, "stride")
@@ -246,6 +247,9 @@ def max_gradient(b: Builder, node: Node) -> None:
         "dilation": dilation,
         "before": before,
     }
+    if rank == 3:
+        _volumes(b, node, g, x, numbers)
+        return
     if rank == 1:  # maps of one row
         numbers = {
             name: (int(name != "before"), *each) for name, each in numbers.items()
@@ -256,4 +260,16 @@ def max_gradient(b: Builder, node: Node) -> None:
         x=b.spot(x, CHANNELS), out=b.result(node.result, CHANNELS),
         planes=blocks(x.shape[1]) * x.shape[0],
         **{f"{name}{i}": numbers[name][i] for name in numbers for i in range(2)},
+    )  # fmt: skip
+
+
+def _volumes(
+    b: Builder, node: Node, g: Value, x: Value, numbers: dict[str, Any]
+) -> None:
+    """The gradient of max pooling over three axes, of values that are not in blocks."""
+    work = g.size * math.prod(numbers["kernel"])
+    b.add(
+        "max_pool_gradient", b.shares(work), g=b.spot(g), x=b.spot(x),
+        out=b.result(node.result), planes=math.prod(x.shape[:2]),
+        **{f"{name}{i}": numbers[name][i] for name in numbers for i in range(3)},
     )  # fmt: skip

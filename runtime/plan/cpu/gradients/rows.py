@@ -10,6 +10,7 @@ from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, blocks
+from burnish.plan.cpu.lines import Lines
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node, Value
 
@@ -90,14 +91,14 @@ def softmax_gradient(b: Builder, node: Node) -> None:
     need(isinstance(g, Value) and isinstance(y, Value), "it is of parameters alone")
     need(y.shape, "its input has no axes")
     check(node, g, y)
-    axis = node.options.get("axis", -1) % len(y.shape)
-    need(math.prod(y.shape[axis + 1 :]) == 1, "it is not along the last axis")
-    width = y.shape[axis]
+    lines = Lines(b, y.shape, node.options.get("axis", -1) % len(y.shape))
+    out = lines.room(node.result)
     b.add(
-        "softmax_gradient", b.shares(6 * y.size), g=b.spot(g), y=b.spot(y),
-        out=b.result(node.result), rows=y.size // width, width=width,
+        "softmax_gradient", b.shares(6 * y.size), g=lines.read(g), y=lines.read(y),
+        out=out, rows=lines.rows, width=lines.width,
         is_log=node.name.startswith("log"),
     )  # fmt: skip
+    lines.leave(out, node.result)
 
 
 @lower("sum_to")
@@ -110,9 +111,18 @@ def sum_to(b: Builder, node: Node) -> None:
     shape = (1,) * (rank - len(y.shape)) + y.shape
     kept = [i for i in range(rank) if shape[i] != 1]
     first, behind = (kept[0], kept[-1] + 1) if kept else (0, 0)
-    need(len(kept) == behind - first, "the axes that it keeps are apart")
     width = x.size // y.size
     given: dict[str, Any] = {"mode": REDUCTIONS["sum"], "scale": 1.0}
+    if len(kept) < behind - first:
+        gone = [i for i in range(first, behind) if i not in kept]
+        need(gone[-1] - gone[0] < len(gone), "the axes that it keeps are apart")
+        need(x.size // y.size == math.prod(x.shape[i] for i in gone), "it sums others")
+        b.add(
+            "reduce", b.shares(x.size), x=b.spot(x), out=b.result(y), width=width,
+            outer=math.prod(x.shape[: gone[0]]),
+            inner=math.prod(x.shape[gone[-1] + 1 :]), **given,
+        )  # fmt: skip
+        return
     if first == 1 and math.prod(x.shape[behind:]) > 1 and kept == [1]:
         out = b.new(4 * LANES * blocks(y.size))
         b.add(
@@ -122,9 +132,16 @@ def sum_to(b: Builder, node: Node) -> None:
         b.alias(y, PLAIN, out)
         return
     before, after = math.prod(x.shape[:first]), math.prod(x.shape[behind:])
-    need(min(before, after) == 1, "it sums axes before and behind")
+    source = b.spot(x)
+    if before > 1 < after:  # those behind first, each sum of its own
+        part = b.new(4 * before * y.size)
+        b.add(
+            "reduce", b.shares(x.size), x=source, out=part, outer=before * y.size,
+            width=after, inner=1, **given,
+        )  # fmt: skip
+        source, width = part, before
     outer, inner = (1, y.size) if before > 1 else (y.size, 1)
     b.add(
-        "reduce", b.shares(x.size), x=b.spot(x), out=b.result(y), outer=outer,
+        "reduce", b.shares(x.size), x=source, out=b.result(y), outer=outer,
         width=width, inner=inner, **given,
     )  # fmt: skip
