@@ -35,7 +35,8 @@ ONNXRUNTIME = """
 ## onnxruntime's own
 
 Files that onnxruntime's optimisers wrote have operators of the domain `com.microsoft`.
-Those in the row "legacy" are in ONNX's own domain: ONNX withdrew them.
+Those in the row "legacy" are in ONNX's own domain: ONNX withdrew them, or changed what
+they say.
 These are read as what they mean in ONNX's operators. Each is compared with onnxruntime
 in `tests/codegen/readers/test_microsoft.py`. Those in italics have no kernel of its for
 a CPU, or one that wants past and present in one buffer: they are compared with NumPy in

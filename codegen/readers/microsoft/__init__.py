@@ -16,6 +16,7 @@ from burnish.codegen.ops import find
 from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
+    embedded,
     experts,
     grouped,
     images,
@@ -43,21 +44,28 @@ from burnish.codegen.readers.microsoft.shared.scopes import settle
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.sizes import shapes
 
-__all__ = ["DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
+__all__ = ["CHANGED", "DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
-    *(rotary, states, lowbit, tokens, quantized, integers, images, others, legacy),
+    *(rotary, states, lowbit, tokens, quantized, integers, images),
+    *(embedded, others, legacy),
 )
 
 _STRAYS = legacy.WITHDRAWN | {"SimplifiedLayerNormalization"}
+CHANGED = {"MeanVarianceNormalization": 9}
+"""Operators that said something else in opsets before these."""
+
 _ROUNDS = 8
 
 
 def to_own_domain(model: ir.Model) -> ir.Model:
-    """Operators that onnxruntime writes into ONNX's domain, which has none of them."""
+    """Operators that onnxruntime has in ONNX's domain, which has none of them."""
+    opset = model.opset_imports.get("", 1)
     for node in model.graph.all_nodes():
-        if node.op_type in _STRAYS and node.domain == "":
+        if node.domain:
+            continue
+        if node.op_type in _STRAYS or opset < CHANGED.get(node.op_type, 0):
             node.domain = DOMAIN
             model.opset_imports.setdefault(DOMAIN, 1)
     return model

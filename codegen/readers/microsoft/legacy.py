@@ -55,6 +55,17 @@ def image_scaler(op: Builder, input_: Any, *, scale: float = 1.0, bias: Any) -> 
     return op.Add(op.Mul(input_, op.number(scale, input_)), op.CastLike(shift, input_))
 
 
+@microsoft("MeanVarianceNormalization")
+def mean_variance_normalization(
+    op: Builder, input_: Any, *, across_channels: int = 0, normalize_variance: int = 1
+) -> Any:
+    """input_ (N, C, H, W) less its mean, over its deviation; the form of opsets to 8"""
+    axes = [0, 1, 2, 3] if across_channels else [0, 2, 3]
+    if normalize_variance:
+        return op.MeanVarianceNormalization(input_, axes=axes)
+    return op.Sub(input_, op.ReduceMean(input_, axes, keepdims=1))
+
+
 @microsoft("ParametricSoftplus")
 def parametric_softplus(op: Builder, X: Any, *, alpha: float, beta: float) -> Any:
     inner = op.Softplus(op.Mul(X, op.number(beta, X)))

@@ -184,6 +184,7 @@ def small_experts(bits: int, blocks: int = 1, zeros: bool = False, gated: int = 
 
 
 OLD: dict[str, Any] = {"domain": "", "version": 9}
+EIGHT: dict[str, Any] = {"version": 8}
 
 TEXTS = np.array([["red green", "a-b"], ["", "blue red-1 2"]], object)
 CODES = tuple(fixed(whole(U1, rows, 8)) for rows in (20, 16, 2))
@@ -719,6 +720,41 @@ CASES = [
         "ConvTransposeWithDynamicPads",
         *(x(1, 2, 5, 5), w(2, 3, 3, 3), fixed(np.array([1, 0, 1, 0], I8)), w(3)),
         strides=[2, 2],
+    ),
+    *(
+        case("MeanVarianceNormalization", x(2, 3, 4, 5), **options, **(OLD | EIGHT))
+        for options in (
+            {},
+            {"across_channels": 1},
+            {"normalize_variance": 0},
+            {"across_channels": 1, "normalize_variance": 0},
+        )
+    ),
+    *(
+        case(
+            "WordConvEmbedding",
+            np.array([[1, 2, 3, 4], [5, 1, 0, 0], [6, 0, 0, 0]], I4),
+            *(w(5, 1, window, 3), w(5), w(9, 3)),
+        )
+        for window in (1, 2, 4)
+    ),
+    *(
+        case(
+            "NGramHashMapping",
+            *(whole(I8, 2, 6, high=6), fixed(whole(I8, 3, low=-(2**40), high=2**40))),
+            *(fixed(whole(I8, 4, low=2)), *others),
+            max_ngram_size=3,
+            n_head_per_ngram=2,
+            pad_id=5,
+            reset_on_eos=1,
+            outputs=2,
+        )
+        for others in (
+            (),
+            (whole(I8, 2, 2, high=6), fixed(whole(I8, 4))),
+            (whole(I8, 2, 2, high=6), None, fixed(np.array(3, I8))),
+            (None, None, fixed(np.array(3, I8)), whole(I4, 2, 6, high=2)),
+        )
     ),
     case("Affine", x(6), alpha=2.0, beta=0.5, **OLD),
     case("Crop", x(1, 2, 6, 7), border=[1, 2, 3, 1], **OLD),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from burnish.codegen.backend import BurnishBackend
-from burnish.codegen.readers.microsoft import DOMAIN, bodies
+from burnish.codegen.readers.microsoft import CHANGED, DOMAIN, bodies
 from burnish.codegen.readers.microsoft.shared.bodies import attributes_of
 from tests.codegen.readers.test_microsoft import (
     CASES,
@@ -474,7 +474,8 @@ def test_every_body_states_its_schema() -> None:
 
     alone = {model.graph.name for (model, _), _ in FORMULAS.values()}
     assert {model.graph.name for model, _ in CASES} | alone == bodies.keys()
-    listed = state.get_all_operator_schema()
+    every = state.get_all_operator_schema()
+    listed = [s for s in every if s.since_version < CHANGED.get(s.name, 99)]
     schemas = {s.name: s for s in listed if s.domain in ("", DOMAIN)}
     schemas |= {s.name: s for s in listed if s.domain == DOMAIN}
     for name, body in bodies.items():
