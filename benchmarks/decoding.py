@@ -1,4 +1,4 @@
-"""Decoding of language models: milliseconds and tokens a second, beside transformers.
+"""Decoding of language models: milliseconds and tokens a second, beside others.
 
     python benchmarks/decoding.py                       # GPT-2 small's shape
     python benchmarks/decoding.py --model llama-1b      # 22 layers of width 2048
@@ -7,9 +7,10 @@
 Random weights, batch 1, behind a prompt of 32 tokens. Each contender is a process of
 its own, one after another, so that one model is in memory at a time; the least median
 of several rounds counts. transformers runs eagerly, with a cache that grows or, as
-"transformers-static", with one of a fixed size. "share" is what the bytes of the
-weights that a token reads, divided by its processor time, are of what plain sums over
-arrays read in such a time.
+"transformers-static", with one of a fixed size. llama.cpp runs a GGUF file of the same
+shape, of floats, Q8_0 or Q4_0; it takes part where llama-cpp-python and gguf are
+installed. "share" is what the bytes of the weights that a token reads, divided by its
+processor time, are of what a kernel that sums an array reads in such a time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -69,7 +71,8 @@ SMALL = {
 }
 BITS = {"float32": 0, "8-bit": 8, "4-bit": 4, "plain": 0}
 THEIRS = ("transformers", "transformers-static")
-CONTENDERS = [*BITS, *THEIRS]
+GGUF = {"llama.cpp": "f32", "llama.cpp-8-bit": "q8_0", "llama.cpp-4-bit": "q4_0"}
+CONTENDERS = [*BITS, *THEIRS, *GGUF]
 
 
 def main() -> None:
@@ -87,6 +90,10 @@ def main() -> None:
     names = options.contenders.split(",")
     if unknown := set(names) - set(CONTENDERS):
         parser.error(f"expected contenders of {', '.join(CONTENDERS)}, got {unknown}")
+    missing = [name for name in ("llama_cpp", "gguf") if not find_spec(name)]
+    if missing and GGUF.keys() & set(names):
+        print(f"without llama.cpp: {' and '.join(missing)} cannot be imported")
+        names = [name for name in names if name not in GGUF]
     with tempfile.TemporaryDirectory() as folder:
         _sources(options.model, Path(folder))
         found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
@@ -135,7 +142,7 @@ def _measured(options: Any) -> dict[str, float]:
     import resource
 
     make = _theirs if options.one in THEIRS else _ours
-    step, size = make(options)
+    step, size = (_gguf if options.one in GGUF else make)(options)
     walls, times = [], []
     for _ in range(TOKENS):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -149,17 +156,26 @@ def _measured(options: Any) -> dict[str, float]:
 
 
 def _reads_a_second(threads: int) -> float:
-    """Bytes that plain sums over arrays read in a second, one array a thread."""
-    from concurrent.futures import ThreadPoolExecutor
+    """Bytes that a kernel which sums rows of an array reads in a second."""
+    from burnish.kernels import direct
+    from burnish.kernels.library import library
+    from burnish.kernels.records import REDUCTIONS
+    from burnish.kernels.threads import set_num_threads
 
-    arrays = [np.ones(32 << 20, np.float32) for _ in range(threads)]
+    if library() is None:
+        sys.exit("the share of what kernels read is of kernels: no C compiler here")
+    set_num_threads(threads)
+    rows, width = 1 << 15, 1 << 12
+    x, out = np.ones((rows, width), np.float32), np.empty(rows, np.float32)
     best = float("inf")
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(5):
-            start = time.process_time()
-            list(pool.map(np.sum, arrays))
-            best = min(best, (time.process_time() - start) / threads)
-    return sum(array.nbytes for array in arrays) / best
+    for _ in range(7):
+        start = time.process_time()
+        direct.launch(
+            "reduce", threads, x=x, out=out, mode=REDUCTIONS["sum"], outer=rows,
+            width=width, inner=1, scale=1.0,
+        )  # fmt: skip
+        best = min(best, (time.process_time() - start) / threads)
+    return x.nbytes / best
 
 
 def _ours(options: Any) -> tuple[Callable[[], Any], float]:
@@ -187,6 +203,20 @@ def _ours(options: Any) -> tuple[Callable[[], Any], float]:
     if options.model == "llama-1b":  # of the table of tokens one row is read
         size -= model.model.embed_tokens.weight.nbytes
     return lambda: called(ids[:, :1], cache=cache), size
+
+
+def _gguf(options: Any) -> tuple[Callable[[], Any], float]:
+    import gguf_models
+
+    sizes = {"context": 1024, **SHAPES[options.model][2]}
+    kind = "llama" if options.model == "llama-1b" else "gpt2"
+    file = Path(options.folder) / "model.gguf"
+    size = gguf_models.write(file, kind, sizes, GGUF[options.one])
+    room = PROMPT + TOKENS + 8
+    step = gguf_models.stepper(file, options.threads, PROMPT, room)
+    for _ in range(2):
+        step()
+    return step, size
 
 
 def _theirs(options: Any) -> tuple[Callable[[], Any], float]:
