@@ -32,6 +32,7 @@ from burnish.plan.cpu import (
     sum_of_codes,
 )
 from burnish.plan.cpu.builder import Spot
+from burnish.plan.cpu.gemv import least_in_place
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.updates import Update
 from burnish.plan.fold import fold
@@ -309,6 +310,7 @@ class _Lowering:
         may_fault = not graph.program.has_effects
         known = graph.readers(), graph.results
         self.builder = Builder(library, threads, *known, off, may_fault)
+        self.builder.least_in_place = least_in_place(graph)
         self.segments: list[Segment] = []
         self.wanted: dict[int, list[tuple[Value, Spot]]] = {}
         self.given: dict[int, list[tuple[Value, Spot]]] = {}

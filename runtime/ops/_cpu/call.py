@@ -106,8 +106,8 @@ def _merged(
     from burnish.kernels.elementwise import merged
 
     ways = []
-    for sizes, strides in operands:
-        way = [0 if n == 1 else s // 4 for n, s in zip(sizes, strides, strict=True)]
+    for own, strides in operands:
+        way = [0 if n == 1 else s // 4 for n, s in zip(own, strides, strict=True)]
         ways.append([0] * (len(shape) - len(way)) + way)
     sizes, paths = merged([*shape] or [1], [way or [0] for way in ways])
     if 1 < len(sizes) < _AXES and sizes[-1] >= _LONG:  # rows are planes of their own

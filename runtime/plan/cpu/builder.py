@@ -155,6 +155,7 @@ class Builder:
         self.done: set[int] = set()
         self.closed = 0
         self.label, self.off, self.may_fault = "", off, may_fault
+        self.least_in_place = 0  # bytes from which float weights are not packed
 
     # --- values ---
 

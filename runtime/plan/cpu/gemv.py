@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from burnish.kernels.records import ACTIVATIONS, GEMV
 from burnish.lowbit.packed import Packed
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.lowbit.block_weights import Weights, block_weights, digits
-from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.graph import Constant, Graph, Node, Value
 
 _ROWS = 2
 """Rows up to which weights are read as they lie: more are worth packing them."""
@@ -19,6 +18,13 @@ _ROWS = 2
 _LARGE = 64 << 20
 """Bytes of float weights from which on they are not packed: packing takes them twice,
 but products of packed ones are faster by 10 to 30 %."""
+
+_MUCH = 2 << 30
+"""Bytes of a plan's float weights from which on none of _PANELS and more is packed.
+Their products take up to 1.2 times as long for one row and for 128, 1.5 times for 32
+and twice as long for 4, but such a model is in memory once, not twice."""
+
+_PANELS = 1 << 20
 
 _DOTS_ROWS = 64
 """Rows up to which quantized weights are summed in integers. Products of weights that
@@ -67,6 +73,31 @@ def _weights(b: Builder, weight: Constant, turned: bool) -> Weights | None:
     assert weight.stored is not None
     if isinstance(weight.stored.held, Packed):
         return block_weights(b, weight, turned)
-    if 4 * math.prod(weight.shape) < _LARGE or weight.dtype != np.float32:
+    if not is_in_place(b, weight):
         return None
     return Weights(GEMV["columns" if turned else "rows"], weight)
+
+
+def least_in_place(graph: Graph) -> int:
+    """Bytes from which on a plan's float weights are read where the parameter is."""
+    weights = {
+        id(arg.stored): arg.bytes
+        for node in graph.nodes
+        for arg in node.args
+        if isinstance(arg, Constant) and _is_float(arg)
+    }
+    return _PANELS if sum(weights.values()) >= _MUCH else _LARGE
+
+
+def is_in_place(b: Builder, weight: Any) -> bool:
+    """Whether it is a parameter that the plan reads where it is."""
+    known = isinstance(weight, Constant) and _is_float(weight)
+    return known and weight.bytes >= b.least_in_place
+
+
+def _is_float(weight: Constant) -> bool:
+    """Whether it is a parameter of floats, not of smaller numbers."""
+    stored = weight.stored
+    if stored is None or weight.dtype != np.float32:
+        return False
+    return not isinstance(stored.held, Packed)

@@ -71,6 +71,30 @@ def test_float_weights(turned, rows, sizes):
         assert exact(model, rows_of(rows, ins), other) == ["gemv"]
 
 
+@pytest.fixture
+def much(monkeypatch):
+    """Float weights of any size are read in place, for any rows."""
+    monkeypatch.setattr(sys.modules["burnish.plan.cpu.gemv"], "_MUCH", 0)
+    monkeypatch.setattr(sys.modules["burnish.plan.cpu.gemv"], "_PANELS", 0)
+
+
+@pytest.mark.usefixtures("much")
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("rows", [1, 3, 40, 700])
+@pytest.mark.parametrize("sizes", [(330, 257), (64, 600), (1000, 48)], ids=str)
+def test_weights_of_much_memory_are_not_copied(turned, rows, sizes):
+    model = Product(*sizes, turned=turned)
+    x = rows_of(rows, sizes[0])
+    kinds = exact(model, x)
+    assert ("gemv" in kinds) == (rows == 1)
+    fast = burnish.compile(model)
+    fast(x)
+    weight = model.weight.data
+    large = [a for a in fast.planned(x)._arrays.values() if a.nbytes >= weight.nbytes]
+    assert large
+    assert all(np.shares_memory(a, weight) for a in large)
+
+
 HAS_DOTS = (found := library()) is not None and found.dots
 SMALL = ["digits", "gemv"] if HAS_DOTS else ["gemv"]
 

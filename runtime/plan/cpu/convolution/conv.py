@@ -36,7 +36,7 @@ from burnish.plan.cpu.convolution.weights import (
     weights,
 )
 from burnish.plan.cpu.convolution.winograd import is_faster, winograd
-from burnish.plan.cpu.gemv import gemv
+from burnish.plan.cpu.gemv import gemv, is_in_place
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.row_layout import result_layout, rows_layout
@@ -229,7 +229,8 @@ def linear(b: Builder, node: Node) -> None:
         return
     if gemv(b, node, x, weight, bias, *residual):
         return
-    if node.options.get("turned"):
+    by_inputs, held = bool(node.options.get("turned")), weight
+    if by_inputs:
         weight = weight.then(np.transpose)
     outs, ins = weight.shape
     if isinstance(bias, Constant):
@@ -237,6 +238,9 @@ def linear(b: Builder, node: Node) -> None:
     need(bias is None or bias.shape == (outs,), "its bias is another vector")
 
     def packed(nr: int, depth: int) -> Spot | Unpacked:
+        if is_in_place(b, held):
+            steps = (1, outs) if by_inputs else (ins, 1)
+            return Unpacked(b.spot(held), 1, outs, ins, 1, nr * LANES, depth, 0, *steps)
         return weights(b, weight, 1, nr, depth)
 
     times(b, node, x, packed, ins, outs, bias, *residual)
