@@ -106,6 +106,12 @@ class Symbol:
     def __getattr__(self, name: str) -> Any:
         raise Unwritten(f"a kernel's formula has no {name} of arrays")
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise Unwritten("a kernel's formula calls NumPy, not namespace(x)")
+
+    def __array_function__(self, *_: Any) -> Any:
+        self.__array__()
+
     def __bool__(self) -> bool:
         raise Unwritten("a kernel's formula branches on an element")
 

@@ -91,6 +91,23 @@ class _Program(Script):
 _SIDES = "less", "greater"
 
 
+class _State(dict[str, Any]):
+    """The state of a traced rule: it has the slots and "step", and nothing is added."""
+
+    def __missing__(self, key: str) -> Any:
+        raise Unwritten(f"{key} is no slot")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if value is not self[key]:  # which `state[key] += value` gives back
+            self._refuse()
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise Unwritten("a formula changes the arrays of its state in place alone")
+
+    __delitem__ = __contains__ = __ior__ = _refuse
+    get = pop = setdefault = update = clear = popitem = _refuse
+
+
 def traced(
     write: Callable[..., None], slots: Sequence[str], step: int, rate: float
 ) -> dict[str, Any] | None:
@@ -103,11 +120,11 @@ def traced(
     script = _Program()
     names = [*_ARRAYS, *(f"s{i}" for i in range(len(slots)))]
     weight, grad, new, *arrays = (script.variable(name) for name in names)
-    state: dict[str, Any] = dict(zip(slots, arrays, strict=True))
+    state = _State(zip((*slots, "step"), (*arrays, step), strict=True))
     try:
-        write(new, weight, grad, state | {"step": step}, rate)
+        write(new, weight, grad, state, rate)
         code = _coded(script, names)
-    except Unwritten:
+    except Exception:  # a call with arrays can do it, or says what is wrong
         return None
     most, count = FORMULA["constants"], len(script.constants)
     if len(slots) > FORMULA["slots"] or count > most or not script.steps:

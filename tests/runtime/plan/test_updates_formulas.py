@@ -113,6 +113,39 @@ def test_a_rule_of_a_user(until):
         assert ("stepped" in fast.step.explain()) is (i >= until)
 
 
+def counted(state):
+    state["rounds"] = state.get("rounds", 0) + 1
+    return state["rounds"]
+
+
+OTHERS = {
+    "a number of its own": lambda weight, grad, state: counted(state) * grad,
+    "numpy": lambda weight, grad, state: np.sqrt(np.abs(grad)),
+    "a sum": lambda weight, grad, state: grad / np.sum(grad**2),
+    "a mean": lambda weight, grad, state: np.mean(grad) + 0 * grad,
+    "a part": lambda weight, grad, state: grad - grad[..., :1],
+    "a norm": lambda weight, grad, state: grad / np.linalg.norm(grad),
+    "a condition": lambda weight, grad, state: grad if (grad > 1).any() else 2 * grad,
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_rules_that_are_no_formulas_run_as_they_are(change):
+    class Rule(Elementwise):
+        def write(self, new, weight, grad, state, rate):
+            new[...] = weight - rate * OTHERS[change](weight, grad, state)
+
+    class Plain(optim.Optimizer):
+        def update(self, weight, grad, state, rate):
+            return weight - rate * OTHERS[change](weight, grad, state)
+
+    assert traced(Rule().write, (), 1, 0.1) is None
+    fast, plain = Trained(Rule), Trained(Plain, planned=False)
+    for i in range(3):
+        fast.step(*batch(i), 0.05), plain.step(*batch(i), 0.05)
+    same(plain, fast)
+
+
 def test_a_formula_that_is_too_long():
     def long(new, weight, grad, state, rate):
         made = [grad * 2 for _ in range(FORMULA["registers"])]
