@@ -6,8 +6,8 @@ import math
 
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.layout import LANES, blocks, strides
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.layout import LANES, PLAIN, blocks, strides
+from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 _BATCH = 3  # axes that a record has for the batch
@@ -44,6 +44,21 @@ def matmul(b: Builder, node: Node) -> None:
         space=b.new(4 * room * shares), rows=rows, k=k, n=n, room=room,
         **{f"size{i}": size for i, size in enumerate(batch)},
     )  # fmt: skip
+
+
+@lower("low_rank_add")
+def low_rank_add(b: Builder, node: Node) -> None:
+    """x + scale * (down @ up), the axes of x behind the first as one."""
+    x, down, up = node.args
+    check(node, x, down, up)
+    product = b.unnamed_value((down.shape[0], up.shape[1]))
+    matmul(b, Node("matmul", [down, up], {}, [product], []))
+    change = b.unnamed_value(x.shape)
+    b.alias(change, PLAIN, b.spot(product))
+    code = [("mul", 1, 2, 0, 0.0, 0.0), ("add", 0, 3, 0, 0.0, 0.0)]
+    args = [x, change, float(node.options["scale"])]
+    made = Node("program", args, {"code": code}, node.results, [])
+    LOWERED["program"](b, made)
 
 
 def _strided(

@@ -1,0 +1,99 @@
+"""Frozen parameters cost no gradient work in a planned step; adapters are planned."""
+
+import numpy as np
+import pytest
+
+import burnish
+from burnish import Tensor, nn, optim
+from burnish.kernels import library
+from tests.runtime.plan.gradients import exact, normal
+
+pytestmark = pytest.mark.skipif(library() is None, reason="there is no compiler")
+
+ROWS, WIDE = 16, 96
+
+
+def planned(model, x):
+    """The records of a step, and what explain() says."""
+    model, optimizer = model.to("cpu:autodiff"), optim.SGD()
+
+    @burnish.compile
+    def step(x):
+        loss = (model(x) ** 2).mean()
+        optimizer.step(1e-3, model, loss.backward())
+        return loss
+
+    first = step(Tensor(x)).item()
+    assert step(Tensor(x)).item() < first
+    return step._steps.known[0]._plan.steps, step.explain()
+
+
+def of_gradients(records):
+    """How many operations products for gradients are."""
+    return sum(each.flops for each in records if "gradient" in each.label)
+
+
+def convolutions():
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(32, 8),
+    )
+
+
+def test_a_frozen_backbone_has_no_gradients():
+    x = np.random.default_rng(0).normal(size=(2, 3, 12, 12)).astype(np.float32)
+    whole, _ = planned(convolutions(), x)
+    assert {"conv_weight", "channel_norm_gradient"} <= {each.kind for each in whole}
+    model = convolutions()
+    for layer in model[:4]:
+        layer.freeze()
+    records, told = planned(model, x)
+    assert "nothing eagerly" in told
+    assert of_gradients(records) == 2 * 2 * 32 * 8  # the last layer's weight
+    updates = [each for each in records if each.label == "stepped"]
+    assert len(updates) == 2
+    at = records.index(
+        next(each for each in records if "linear gradient" in each.label)
+    )
+    kinds = {each.kind for each in records[at:]}
+    assert kinds <= {"conv_weight", "reduce", "copy", "pack", updates[0].kind}
+
+
+@pytest.mark.parametrize("frozen", [(), (0,), (1,), (0, 1), (2,), (1, 2)])
+def test_only_what_is_trained_or_lies_before_it_takes_products(frozen):
+    layers = [nn.Linear(WIDE, WIDE, bias=False) for _ in range(3)]
+    for i in frozen:
+        layers[i].freeze()
+    x = np.ones((ROWS, WIDE), np.float32)
+    records, told = planned(nn.Sequential(*layers), x)
+    assert "nothing eagerly" in told
+    trained = [i for i in range(3) if i not in frozen]
+    passed = 2 - trained[0]  # layers that pass a gradient on to the one before
+    one = 2 * ROWS * WIDE * WIDE
+    assert of_gradients(records) == one * (len(trained) + passed)
+
+
+def test_low_rank_adapters_are_in_the_plan():
+    model = nn.Sequential(nn.Linear(WIDE, 64), nn.GELU(), nn.Linear(64, 32))
+    model.apply_lora(4)
+    random = np.random.default_rng(1)
+    records, told = planned(model, random.normal(size=(ROWS, WIDE)).astype(np.float32))
+    assert "nothing eagerly" in told
+    trained = sum(param.trainable for _, param in model.named_parameters())
+    assert sum(each.label == "stepped" for each in records) == trained
+
+
+@pytest.mark.parametrize("shape", [(24, 40), (24, 5, 3, 3)])
+def test_gradients_of_low_rank_sums(shape):
+    random = np.random.default_rng(2)
+    columns = int(np.prod(shape[1:]))
+    report = exact(
+        lambda x, b, a: burnish.ops.low_rank_add(x, b, a, scale=0.5),
+        normal(random, *shape), normal(random, 24, 4), normal(random, 4, columns),
+    )  # fmt: skip
+    assert "nothing eagerly" in report
