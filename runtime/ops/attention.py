@@ -13,7 +13,7 @@ from burnish.errors import InputError
 from burnish.operator import composed, memory_bound, operator
 from burnish.ops._shapes import cast, library_of, ranked, values
 from burnish.ops._tables import beside
-from burnish.ops.activation import softmax, softmax_gradient
+from burnish.ops.activation.probabilities import softmax, softmax_gradient
 from burnish.ops.compare import where
 from burnish.ops.elementary import tanh
 from burnish.ops.linear import matmul

@@ -13,8 +13,8 @@ from burnish.backend.cuda.elementwise import fused, optimizer
 from burnish.backend.cuda.kernels import render
 from burnish.backend.symbols import Script, Unwritten
 from burnish.operator import registry
-from burnish.ops import activation
 from burnish.ops._kernels import slopes
+from burnish.ops.activation import piecewise, smooth
 
 COMPILER = shutil.which("cc")
 X = np.linspace(-5, 5, 101)
@@ -42,18 +42,18 @@ def pointer(array):
 
 
 FORMULAS = [
-    (activation._gelu, True, (X,), ops.gelu(X)),
-    (activation._gelu_tanh, True, (X,), ops.gelu(X, approximate="tanh")),
-    (activation._sigmoid, True, (X, 1), ops.sigmoid(X)),
-    (activation._swish, True, (X, 1.0), ops.swish(X)),
-    (activation._softplus, True, (X,), ops.softplus(X)),
-    (activation._exponential, True, (X, 0.5, 2.0), None),
-    (activation._hard_swish, True, (X,), ops.hard_swish(X)),
-    (activation._ramp, True, (X, 0.2, 0.5), ops.hard_sigmoid(X)),
-    (activation._leaking, True, (X, 0.1, True), ops.leaky_relu(X, negative_slope=0.1)),
-    (activation._shrunk, True, (X, 0.5, 0.7), ops.shrink(X, bias=0.5, lambd=0.7)),
-    (activation._gelu_tanh_slope, False, (G, X), None),
-    (activation._exponential_slope, False, (G, X, 0.5, 1), None),
+    (smooth._gelu, True, (X,), ops.gelu(X)),
+    (smooth._gelu_tanh, True, (X,), ops.gelu(X, approximate="tanh")),
+    (smooth._sigmoid, True, (X, 1), ops.sigmoid(X)),
+    (smooth._swish, True, (X, 1.0), ops.swish(X)),
+    (smooth._softplus, True, (X,), ops.softplus(X)),
+    (smooth._exponential, True, (X, 0.5, 2.0), None),
+    (piecewise._hard_swish, True, (X,), ops.hard_swish(X)),
+    (piecewise._ramp, True, (X, 0.2, 0.5), ops.hard_sigmoid(X)),
+    (piecewise._leaking, True, (X, 0.1, True), ops.leaky_relu(X, negative_slope=0.1)),
+    (piecewise._shrunk, True, (X, 0.5, 0.7), ops.shrink(X, bias=0.5, lambd=0.7)),
+    (smooth._gelu_tanh_slope, False, (G, X), None),
+    (smooth._exponential_slope, False, (G, X, 0.5, 1), None),
     (slopes._gelu_slope, True, (X, G, ops.gelu(X)), None),
     (slopes._swish_slope, True, (X, G, ops.swish(X), 1.0), None),
     (slopes._hard_swish_slope, True, (X, G), None),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops import activation as plain
 from burnish.ops import elementary
 from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
 from burnish.ops._kernels.slopes import gated
+from burnish.ops.activation import piecewise, smooth
 
 
 def _register(function):
@@ -41,18 +41,18 @@ def _register_gradient(function, gain):
 
 
 for _function in (
-    plain.celu,
-    plain.elu,
-    plain.gelu,
-    plain.hard_sigmoid,
-    plain.hard_swish,
-    plain.leaky_relu,
-    plain.sigmoid,
-    plain.softplus,
-    plain.swish,
+    smooth.celu,
+    smooth.elu,
+    smooth.gelu,
+    piecewise.hard_sigmoid,
+    piecewise.hard_swish,
+    piecewise.leaky_relu,
+    smooth.sigmoid,
+    smooth.softplus,
+    smooth.swish,
 ):
     _register(_function)
-    _register_gradient(_function, 0.125 if _function is plain.sigmoid else 2)
+    _register_gradient(_function, 0.125 if _function is smooth.sigmoid else 2)
 _register_gradient(elementary.tanh, 0.125)  # its value is one call of NumPy's, as fast
 
 
@@ -73,14 +73,14 @@ def _(x):
     return element_wise(_ERF, x) if suits(x, gain=8) else elementary.erf.value(x)
 
 
-@plain.prelu_of.on("numpy")
+@piecewise.prelu_of.on("numpy")
 def _(x, slope):
     if suits(x, slope) and spreads(x, slope):
         return element_wise(_LEAKING, x, slope)
-    return plain.prelu_of.value(x, slope)
+    return piecewise.prelu_of.value(x, slope)
 
 
-@plain.prelu_of.vjp("x", on="numpy")
+@piecewise.prelu_of.vjp("x", on="numpy")
 def _(g, y, x, slope):
     if g.shape == x.shape and suits(g, x, slope) and spreads(x, slope):
         return element_wise(_LEAKED, g, x, slope)

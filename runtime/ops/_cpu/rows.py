@@ -6,8 +6,9 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops import activation, attention, loss
+from burnish.ops import attention, loss
 from burnish.ops._cpu.call import dense, launch, suits
+from burnish.ops.activation import probabilities
 
 _GAIN = 16
 """NumPy takes several calls for a row of few numbers, a kernel one."""
@@ -49,8 +50,8 @@ def _sizes(x):
     return {"rows": x.size // x.shape[-1], "width": x.shape[-1]}
 
 
-_register(activation.softmax, zero_if_empty=0, is_log=0)
-_register(activation.log_softmax, zero_if_empty=0, is_log=1)
+_register(probabilities.softmax, zero_if_empty=0, is_log=0)
+_register(probabilities.log_softmax, zero_if_empty=0, is_log=1)
 _register(attention.softmax_or_zero, zero_if_empty=1, is_log=0)
 
 

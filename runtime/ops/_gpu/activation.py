@@ -6,22 +6,22 @@ from burnish.backend import namespace
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
 from burnish.ops import (
-    activation,
     attention,
 )
 from burnish.ops import clip as clipping
 from burnish.ops._gpu.call import or_plain, plain
 from burnish.ops._kernels.blocks import blockwise, positive
+from burnish.ops.activation import piecewise, probabilities
 
 
-@activation.relu.on("cupy", takes_bfloat16=True)
+@piecewise.relu.on("cupy", takes_bfloat16=True)
 def _(x):
     return blockwise(positive, x)
 
 
-@activation.relu6.on("cupy")
+@piecewise.relu6.on("cupy")
 def _(x):
-    return _held(x, 0, 6, activation.relu6.value)
+    return _held(x, 0, 6, piecewise.relu6.value)
 
 
 @clipping.clip.on("cupy")
@@ -41,16 +41,16 @@ def _bounded(x, low, high):
     return namespace(x).clip(x, low, high)
 
 
-@activation.softmax.on("cupy", takes_bfloat16=True)
+@probabilities.softmax.on("cupy", takes_bfloat16=True)
 def _(x, *, axis=-1):
     y = rows.softmax(x, axis, "softmax")
-    return plain(activation.softmax, x, axis=axis) if y is None else y
+    return plain(probabilities.softmax, x, axis=axis) if y is None else y
 
 
-@activation.log_softmax.on("cupy", takes_bfloat16=True)
+@probabilities.log_softmax.on("cupy", takes_bfloat16=True)
 def _(x, *, axis=-1):
     y = rows.softmax(x, axis, "log_softmax")
-    return plain(activation.log_softmax, x, axis=axis) if y is None else y
+    return plain(probabilities.log_softmax, x, axis=axis) if y is None else y
 
 
 @attention.softmax_or_zero.on("cupy", takes_bfloat16=True)
@@ -59,12 +59,12 @@ def _(x):
     return plain(attention.softmax_or_zero, x) if y is None else y
 
 
-@activation.softmax.vjp("x", on="cupy", takes_bfloat16=True)
+@probabilities.softmax.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, *, axis):
     return or_plain(rows.softmax_gradient(g, y, axis, "softmax"))
 
 
-@activation.log_softmax.vjp("x", on="cupy", takes_bfloat16=True)
+@probabilities.log_softmax.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, *, axis):
     return or_plain(rows.softmax_gradient(g, y, axis, "log_softmax"))
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from burnish.backend.cuda.elementwise import fused
 from burnish.ops import (
-    activation,
     arithmetic,
 )
 from burnish.ops._gpu.call import plain
 from burnish.ops._kernels import slopes
 from burnish.ops._shapes import cast
+from burnish.ops.activation import smooth
 
 
 def _fused(op, formula):
@@ -28,9 +28,9 @@ _fused(arithmetic.div, lambda a, b: a / b)
 
 
 for _formula in (
-    activation.gelu,
-    activation.sigmoid,
-    activation.swish,
+    smooth.gelu,
+    smooth.sigmoid,
+    smooth.swish,
     slopes.dropped,
     slopes.gated,
     slopes.gelu_gradient,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.ops import (
-    activation,
     arithmetic,
     conv,
     shape,
 )
 from burnish.ops._kernels import slopes
 from burnish.ops._shapes import unbroadcast
+from burnish.ops.activation import piecewise, smooth
 
 _RULES: tuple[tuple[Any, str], ...] = (
-    (activation.relu, "x"),
-    (activation.gelu, "x"),
-    (activation.swish, "x"),
+    (piecewise.relu, "x"),
+    (smooth.gelu, "x"),
+    (smooth.swish, "x"),
     (arithmetic.add, "a"),
     (arithmetic.add, "b"),
     (conv.conv, "x"),

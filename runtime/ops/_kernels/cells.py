@@ -16,16 +16,13 @@ from burnish.ops._kernels.gru import gru_sequence
 from burnish.ops._kernels.lstm import lstm_sequence
 from burnish.ops._kernels.rnn import rnn_sequence
 from burnish.ops._kernels.states import alive
-from burnish.ops.activation import (
-    elu,
+from burnish.ops.activation.piecewise import (
     hard_sigmoid,
     leaky_relu,
     relu,
-    sigmoid,
-    softplus,
-    softsign,
     thresholded_relu,
 )
+from burnish.ops.activation.smooth import elu, sigmoid, softplus, softsign
 from burnish.ops.clip import clip
 from burnish.ops.compare import where
 from burnish.ops.elementary import tanh

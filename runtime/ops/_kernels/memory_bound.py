@@ -26,7 +26,7 @@ _FAMILIES = (
 
 def mark() -> None:
     """Mark every operator of those families."""
-    homes = {f"burnish.ops.{family}" for family in _FAMILIES}
     for operator in registry.values():
-        if operator.__module__ in homes:
+        parent, _, family = operator.__module__.removeprefix("burnish.").partition(".")
+        if parent == "ops" and family.partition(".")[0] in _FAMILIES:
             memory_bound(operator)

@@ -22,7 +22,8 @@ from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.ops._kernels.slopes import dropped
 from burnish.ops._shapes import cast
-from burnish.ops.activation import gelu, relu, sigmoid, swish
+from burnish.ops.activation.piecewise import relu
+from burnish.ops.activation.smooth import gelu, sigmoid, swish
 from burnish.ops.arithmetic import add, mul
 from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.conv import conv, conv_transpose

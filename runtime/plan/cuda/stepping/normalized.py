@@ -15,7 +15,7 @@ import numpy as np
 from burnish.autodiff import Variable
 from burnish.backend.cuda.norms import channels
 from burnish.operator import Operator
-from burnish.ops.activation import relu
+from burnish.ops.activation.piecewise import relu
 from burnish.ops.arithmetic import add
 from burnish.ops.norm import channel_norm
 from burnish.tensor import Tensor

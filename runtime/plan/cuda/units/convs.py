@@ -14,7 +14,7 @@ from burnish.capture.line import Line, refs
 from burnish.capture.tape import Ref
 from burnish.nn.core.param import Stored
 from burnish.ops._kernels.window import window
-from burnish.ops.activation import relu, relu6
+from burnish.ops.activation.piecewise import relu, relu6
 from burnish.ops.arithmetic import add
 from burnish.ops.clip import clip
 from burnish.ops.conv import conv

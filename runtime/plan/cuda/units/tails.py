@@ -11,7 +11,7 @@ from burnish.backend.cuda.products import cublaslt
 from burnish.capture.line import Line, refs
 from burnish.capture.tape import Ref
 from burnish.nn.core.param import Stored
-from burnish.ops.activation import gelu
+from burnish.ops.activation.smooth import gelu
 from burnish.ops.arithmetic import add
 from burnish.ops.linear import linear
 from burnish.ops.norm import layer_norm_from, rms_norm_from

@@ -1,0 +1,1 @@
+"""Activations by form: linear in pieces, smooth, along an axis; dropout."""
