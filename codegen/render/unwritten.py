@@ -123,8 +123,10 @@ def _signature(call: Unwritten, targets: tuple[Value, ...], resized: bool) -> st
 
 
 def _array(value: Value, kind: str | None, resized: bool) -> str:
-    """kind: the annotation; resized: the class has size arguments, so that one call's
-    sizes are not all.
+    """An annotation with the shape of one call.
+
+    kind: the annotation; resized: the class has size arguments, so calls differ in
+    sizes.
     """
     if (kind or "Tensor") != "Tensor":
         return str(kind)

@@ -59,7 +59,7 @@ _NAMESPACE = Outside("types", "SimpleNamespace", "SimpleNamespace")
 
 @dataclass
 class Runtime:
-    """outside: what is imported of Python's and NumPy's. text: the definitions."""
+    """outside: imports of Python's and NumPy's modules. text: the definitions."""
 
     outside: set[Outside]
     text: str

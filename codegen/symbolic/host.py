@@ -1,7 +1,7 @@
 """Shape arithmetic on the host: folded while generating, or left as Python ints.
 
 A Host value is an object array of expressions, so NumPy itself does Gather, Slice,
-Concat and broadcasting; what is left symbolic is arithmetic on sizes. An operator is
+Concat and broadcasting; unknown sizes stay symbolic expressions. An operator is
 evaluated here when all its inputs are Host values or small known integers.
 """
 

@@ -1,8 +1,8 @@
 """Symbolic sizes: sums of products of names, such as 2*batch + 1.
 
 Equal sizes are equal objects, whatever way they were computed. What a file or a pass
-writes as a dimension is text, "2*batch"; what is no sum of products, "floor(batch/2)",
-is one name.
+writes as a dimension is text, "2*batch"; other expressions, "floor(batch/2)", are one
+name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tell constants of the graph from weights that training changes.
+"""Classify initializers: constants of the graph, or weights that training changes.
 
-Exporters write both into the same list once Constant nodes are lifted, so the reader
-marks what was a Constant, and what is computed from constants alone is one too. Names
-and uses tell of some more.
+Both are initializers once Constant nodes are lifted, so the reader marks those that
+were Constant nodes; values computed from constants alone are constants too. Names and
+uses identify further ones.
 """
 
 from __future__ import annotations

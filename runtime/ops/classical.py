@@ -66,7 +66,7 @@ def _table(xp: Any, values: Any, dtype: Any) -> Any:
 
 @composed
 def softmax_zero(x: Any, *, axis: int = -1) -> Array:
-    """softmax along an axis among what is not 0; what is 0 stays so."""
+    """softmax along an axis of the nonzero elements; zeros stay 0."""
     y = where(abs_(x) > 1e-7, exp(x - reduce_max(x, axes=axis, keepdims=True)), 0)
     total = reduce_sum(y, axes=axis, keepdims=True)
     return where(total == 0, 0.5, y / where(total == 0, 1, total))

@@ -110,9 +110,9 @@ def neighbours(t: Any, size: int) -> list[Any]:
 def _around(
     t: Array, *, moves: tuple[int, ...], size: int, padding: str, corners: bool
 ) -> Any:
-    """The place before t, and of each move from it the index and whether it is inside.
+    """floor(t), and for each move from it the index and whether it is inside.
 
-    Without moves: the place nearest to t, and of that one.
+    Without moves: the nearest integer to t instead, and its index.
     """
     xp = namespace(t)
     base = xp.floor(t) if moves else xp.rint(t)

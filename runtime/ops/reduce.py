@@ -144,7 +144,7 @@ def _(g, y, x, *, axes, keepdims):
 def norm(x: Any, p: float = 2.0, axis: Any = None, keepdims: bool = False) -> Array:
     """The p-norm over axes: the p-th root of the sum of |x| ** p.
 
-    p: any number; 0 counts what is not 0, inf and -inf are the greatest and the least
+    p: any number; 0 counts nonzero elements, inf and -inf are the maximum and minimum
     |x|. The gradient at 0 is 0.
     """
     if p == 2:

@@ -1,7 +1,7 @@
 """Low-bit number formats, two to eight bits: their ranges and memory layout.
 
 Whole numbers are two's complement. Small floats have a sign, `exponent` and `mantissa`
-bits, no infinities here: what is beyond the greatest becomes it. Everything is plain
+bits and no infinities here: values beyond the maximum saturate. Everything is plain
 arithmetic on bytes, which CuPy does as NumPy does.
 """
 

@@ -45,7 +45,7 @@ def dtype_called(name: Any) -> np.dtype[Any]:
 
 
 def size_of(name: str, shape: Sequence[int]) -> int:
-    """The bytes that an array takes. Raises RecordError for what is no shape."""
+    """The bytes that an array takes. Raises RecordError for an invalid shape."""
     if not all(type(size) is int and size >= 0 for size in shape) or len(shape) > 64:
         raise RecordError(f"expected a shape of at most 64 sizes, got {shape!r:.80}")
     bits = 128 if name == _WIDE else BITS[code_of(name, "dtype")]

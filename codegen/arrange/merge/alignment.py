@@ -1,4 +1,4 @@
-"""Sequence alignment of two forwards, one of which lacks some statements."""
+"""Sequence alignment of two forwards; statements of one may be missing in the other."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Regions:
         self.behind = Subtrees([-1, *(self._mirrored(e) for e in reversed(self.end))])
 
     def chains(self) -> list[list[Segment]]:
-        """Regions in a row, each of which reads what the one before it makes.
+        """Chains of regions: each reads the result of the region before it.
 
         A region's inner chains stand in the list, too.
         """

@@ -131,7 +131,7 @@ class Cuts:
         return [segment for segment in segments if segment.statements]
 
     def _set_apart(self, segment: Segment) -> None:
-        """Take out what later segments read and what is independent of the entry.
+        """Hoist statements that later segments read or that do not depend on the entry.
 
         A table of angles, or of biases by distance: the first layer that needs it is
         where an exporter computes it.
@@ -175,7 +175,7 @@ class Cuts:
 
 
 def _running_sums(flow: Flow) -> set[Statement]:
-    """Sums of sums, each of which only the next one reads."""
+    """Running sums: each sum is read by the next sum alone."""
     found: set[Statement] = set()
     for last in reversed([*flow.reads]):
         chain: list[Statement] = []

@@ -2,11 +2,10 @@
 
 torch's older exporter writes the modules that are called. A ModuleDict, or a model
 around a decoder that is called by its own name, is in the weights' names alone:
-"/decoder/fc/Gemm" with "model.decoder.fc.weight". So are layers of a list of which
-`forward` is called: "/encoder/fc_1/Gemm" with "encoder.layers.1.fc.weight", where the
-exporter counts what it takes for a module that is called again. What is computed from a
-module's own weights before it is called (a weight's norm) has no scope, but such a
-name.
+"/decoder/fc/Gemm" with "model.decoder.fc.weight". So are layers of a list whose
+`forward` is called directly: "/encoder/fc_1/Gemm" with "encoder.layers.1.fc.weight";
+the exporter numbers them as repeated calls of one module. Nodes that compute on a
+module's weights before its call (weight norm) have no scope either.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class _Follower:
             _name_sizes(value, self.names)
 
     def graph(self, graph: ir.Graph) -> bool:
-        """Follow a graph's nodes, in branches too: what runs knows what is outside."""
+        """Propagate through nodes and their branches, which read outer values."""
         changed = False
         for node in list(graph):
             if node.op_type == "If" and node.domain == "":

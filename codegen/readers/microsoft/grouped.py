@@ -63,7 +63,7 @@ def group_query_attention(
 ) -> Any:
     """Causal; the new keys of each row follow those that it has in the past.
 
-    Without a past every row starts at 0; what is behind a row's end is padding.
+    Without a past every row starts at 0; elements behind a row's end are padding.
     """
     if not causal or qk_output:
         raise Unreadable("expected causal attention, and no scores asked for")

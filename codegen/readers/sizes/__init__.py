@@ -2,5 +2,5 @@
 
 In: the Graph as it was read. Out: the Graph with inferred shapes, and axes renamed
 where one name was given to sizes that may differ.
-Invariant: a declared shape that inference contradicts is an error or is told.
+Invariant: a declared shape that inference contradicts is an error or is reported.
 """

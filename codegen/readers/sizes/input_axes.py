@@ -20,7 +20,7 @@ from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.sizes.axes import words
 
 _JOINS = ("Concat", "MatMul")
-"""Operators that take tensors of which some axes have sizes of their own."""
+"""Operators whose operands may differ in some axes: the joined or the outer ones."""
 
 
 def rename_input_axes(model: ir.Model, explain: Explain) -> None:
@@ -89,7 +89,7 @@ class _Groups:
 
 
 def _may_differ(node: ir.Node, operands: list[ir.Value]) -> bool:
-    """Whether the node may take axes of different sizes; `_fits` says of which."""
+    """Whether the node may take axes of different sizes; `_fits` checks which axes."""
     alone = len(operands) == 1 and next(_bodies(node), None) is None
     return node.domain == "" and (alone or node.op_type in _JOINS)
 

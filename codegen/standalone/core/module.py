@@ -1,4 +1,4 @@
-"""Modules and their weights: what is needed to compute with them."""
+"""Modules and their weights, for inference alone."""
 
 from __future__ import annotations
 

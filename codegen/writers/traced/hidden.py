@@ -1,9 +1,9 @@
 """Detect Python state that loop iterations carry: a counter, a list.
 
-What a round does is compared for the first rounds alone. A later one may differ where
-something outlives a round that is no tensor: an attribute, a global, what a function
-closes over. It is looked at whenever an operator is called, in all frames from the loop
-inwards; what is another in the next round, at the same call, is such state.
+Only the calls of the first iterations are compared. A later iteration may differ where
+Python objects outlive an iteration: attributes, globals, closures. They are read at
+every operator call, in all frames from the loop inwards; an object that differs at the
+same call of the next iteration is loop-carried state.
 """
 
 from __future__ import annotations

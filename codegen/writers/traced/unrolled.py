@@ -14,7 +14,7 @@ from burnish.pytree import mapped
 class Unrolled(NamedTuple):
     """A loop's first three iterations, and the calls after zero to three of them.
 
-    conditions: what is asked before each round, and after the last one.
+    conditions: the tensors tested before each iteration, and after the last.
     """
 
     decision: Decision

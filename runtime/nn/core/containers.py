@@ -74,7 +74,7 @@ class ModuleDict(_Container):
     """Modules by name, in order; a class that extends it says how they are used.
 
     `ModuleDict({"name": a})`; as a dict: `parts["name"]`, `for part in parts.values()`.
-    Raises InputError for what is no module, and for names with dots or of methods.
+    Raises InputError for a value that is not a module, a name with dots or a method's.
     """
 
     def __init__(self, modules: Mapping[str, Any] | None = None):

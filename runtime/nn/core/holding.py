@@ -179,7 +179,7 @@ def _fitted(old: Any, new: Any, where: str, values: list[tuple[Stored, Any]]) ->
 
 
 def _in_place_of(old: Stored, new: Stored, where: str) -> Stored:
-    """A parameter that comes where another was, on the device of that one."""
+    """The parameter that replaces another, moved to the old parameter's device."""
     if isinstance(old, Param) is not isinstance(new, Param):
         raise _lost(where, _described(new), f"a {type(old).__name__}")
     if number_kind(new.dtype) != number_kind(old.dtype):

@@ -110,7 +110,7 @@ def _gain(node: Node, batch: int) -> float:
 
 
 def _from_memory(size: float) -> float:
-    """The seconds for so many bytes of maps, most of which are in cache."""
+    """The seconds to read feature maps of so many bytes; a part is in cache."""
     return _MEMORY * max(0.0, size - _CACHE)
 
 

@@ -150,7 +150,7 @@ def size(x: ir.Value | None, axis: int) -> int | None:
 
 
 def array_of(x: ir.Value | None, what: str) -> np.ndarray:
-    """The numbers of an initializer. Raises Unreadable for what is computed."""
+    """The numbers of an initializer. Raises Unreadable for a computed value."""
     tensor = None if x is None else x.const_value
     if tensor is None or x is None or x.is_graph_input():
         raise Unreadable(f"expected {what} in the file, got one that is computed")

@@ -44,7 +44,7 @@ def _rows(x: Any, w: Any, across: bool) -> Any:
 def _gathered(x: Any, w: Any, across: bool) -> Any:
     """The windows by a kernel, which moves runs of neighbours in packs.
 
-    A window of an array with whole windows only: what is behind the last is cut off.
+    A window of an array with whole windows only: a rest behind the last is cut off.
     """
     import cupy
 
