@@ -93,21 +93,27 @@ def attention_gradient(
 
 def _fields(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> dict[str, Any]:
     """What both records say of the inputs."""
-    batches, heads, queries, size = _four(q.shape)
-    _, groups, keys, values = _four(v.shape)
+    sizes = sizes_of(q.shape, v.shape)
     fields: dict[str, Any] = {"mask": None, "mask_is_bool": 0}
     fields |= {f"mask_{axis}": 0 for axis in ("batch", "head", "query", "key")}
     if mask is not None:
-        seen = np.broadcast_to(mask, (batches, heads, queries, keys))
+        scores = (sizes[name] for name in ("batches", "heads", "queries", "keys"))
+        seen = np.broadcast_to(mask, tuple(scores))
         steps = (step // mask.itemsize for step in seen.strides)
         fields |= zip(list(fields)[2:], steps, strict=True)
         fields |= {"mask": mask, "mask_is_bool": mask.dtype == np.bool_}
     for name, part in zip("qkv", (q, k, v), strict=True):
         fields |= _steps(name, part)
-    return fields | {
+    return fields | sizes | {"is_causal": is_causal}
+
+
+def sizes_of(q: tuple[int, ...], v: tuple[int, ...]) -> dict[str, int]:
+    """The sizes in the records of attention, from the shapes of queries and values."""
+    batches, heads, queries, size = _four(q)
+    _, groups, keys, values = _four(v)
+    return {
         "batches": batches, "heads": heads, "shared": heads // groups,
         "queries": queries, "keys": keys, "size": size, "values": values,
-        "is_causal": is_causal,
     }  # fmt: skip
 
 

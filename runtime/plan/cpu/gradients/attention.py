@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish.kernels.attention import sizes_of
 from burnish.kernels.forms import attention_gradient_room, attention_room
 from burnish.plan.cpu.attention import mask_steps
 from burnish.plan.cpu.builder import Builder
@@ -62,19 +63,16 @@ def _inputs(
     need(
         all(isinstance(p, Value) for p in (q, k, v)), "a parameter is among its inputs"
     )
-    lead = (1,) * (4 - len(q.shape))
-    batches, heads, queries, size = lead + tuple(q.shape)
-    _, groups, keys, values = lead + tuple(v.shape)
+    sizes = sizes_of(tuple(q.shape), tuple(v.shape))
     fields: dict[str, Any] = mask_steps(b, mask, False)
     for name, part in zip("qkv", (q, k, v), strict=True):
         fields |= _read(b, name, part)
-    fields |= {
-        "batches": batches, "heads": heads, "shared": heads // groups,
-        "queries": queries, "keys": keys, "size": size, "values": values,
-        "is_causal": node.options["is_causal"], "scale": node.options["scale"],
-    }  # fmt: skip
-    pairs = batches * heads * queries * keys
-    return fields, (pairs, batches * heads, (size, keys, values))
+    fields |= sizes
+    fields |= {name: node.options[name] for name in ("is_causal", "scale")}
+    units = sizes["batches"] * sizes["heads"]
+    pairs = units * sizes["queries"] * sizes["keys"]
+    shape = sizes["size"], sizes["keys"], sizes["values"]
+    return fields, (pairs, units, shape)
 
 
 def _read(b: Builder, name: str, value: Value) -> dict[str, Any]:
