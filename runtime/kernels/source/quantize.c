@@ -83,9 +83,15 @@ static void line_of_pixels(const quantize_record *r, const call *c, int64_t firs
             const int64_t rest = r->width - done;
             vec v = load_some(x + done / LANES * r->x_block + done % LANES, rest);
             bytes b = codes_of(v, &s, wrong);
-            memcpy(to + done, &b, (size_t)rest);
-            done += rest;
+            if (done + WIDTH <= r->out_row) {  // zeros behind the rest are codes of 0
+                memcpy(to + done, &b, WIDTH);
+                done += WIDTH;
+            } else {
+                memcpy(to + done, &b, (size_t)rest);
+                done += rest;
+            }
         }
+        if (done == r->out_row) continue;
         memset(to + done, SHIFT + (int)s.zero[0], (size_t)(r->out_row - done));
     }
 }
