@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from burnish.autodiff import Variable
@@ -52,7 +53,7 @@ class Program:
         """The number of tensors it is called with."""
         return sum(isinstance(each, Kind) for each in self.arguments.values())
 
-    @property
+    @functools.cached_property
     def has_effects(self) -> bool:
         """Whether a run does more than to give results: it draws, or assigns."""
         return any(line.call.always for line in self.lines)
