@@ -239,12 +239,14 @@ def backward(
                 f"backward: expected one element or a gradient of shape "
                 f"{output.shape}, got a tensor of shape {output.shape} alone"
             )
-        gradient = namespace(output.data).ones_like(output.data)
+        with output.device.computing():
+            gradient = namespace(output.data).ones_like(output.data)
     elif isinstance(gradient, Variable) and not create_graph:
         gradient = gradient.data
     if create_graph and not isinstance(gradient, Variable):
         gradient = output.wrap(gradient, output.device)
-    return _walk(output, gradient, create_graph)
+    with output.device.computing():
+        return _walk(output, gradient, create_graph)
 
 
 def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:

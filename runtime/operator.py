@@ -267,7 +267,11 @@ class Operator(Function[P, A, T]):
                 raw.append(int(arg) if type(arg) is Size else arg)
                 parents.append(None)
         assert device is not None
-        values = self.compute(tuple(raw), options)
+        if Device.is_several:
+            with device.computing():
+                values = self.compute(tuple(raw), options)
+        else:
+            values = self.compute(tuple(raw), options)
         if recorded and recording.paused:
             recorded, recording.missed = False, True
         make = Thin if device.is_balanced else Node
@@ -414,6 +418,9 @@ def explained(function: F) -> F:
         if recording.tape is not None and recording.tape.keeps(call):
             return recording.tape.call(call, args, options)
         try:
+            if Device.is_several and (place := _place(args)) is not None:
+                with place.computing():
+                    return function(*args, **options)
             return function(*args, **options)
         except TypeError as error:
             message = unfit(function, args, options)
@@ -436,6 +443,11 @@ def memory_bound(made: Operator[P, A, T]) -> Operator[P, A, T]:
     """
     made.memory_bound = True
     return made
+
+
+def _place(args: tuple[Any, ...]) -> Device | None:
+    """Where the first tensor of a call is."""
+    return next((arg.device for arg in args if isinstance(arg, Variable)), None)
 
 
 def _array(value: Any) -> Any:

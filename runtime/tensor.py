@@ -382,7 +382,8 @@ def literal(data: Any, device: Device) -> tuple[Any, Any]:
 def _made(where: str, device: Device, make: Any, *args: Any, **options: Any) -> Tensor:
     """The result of `make` on a device; raises InputError where it fails."""
     try:
-        return Tensor.wrap(make(*args, **options), device)
+        with device.computing():
+            return Tensor.wrap(make(*args, **options), device)
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise

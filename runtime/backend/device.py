@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any, ClassVar
 
@@ -28,6 +29,8 @@ class Device(Place):
     """
 
     __slots__ = ("_library", "index", "is_autodiff", "is_balanced", "kind")
+    is_several: ClassVar[bool] = False
+    """Whether a GPU besides the first was named; then each call chooses its own."""
     _known: ClassVar[dict[tuple[str, int, bool, bool], Device]] = {}
 
     kind: str
@@ -63,6 +66,8 @@ class Device(Place):
             device.kind, device.index, device.is_autodiff, device.is_balanced = key
             device._library = None
             cls._known[key] = device
+            if kind == "cuda" and index:
+                Device.is_several = True
         return cls._known[key]
 
     def autodiff(self, checkpointing: str | None = None) -> Device:
@@ -110,6 +115,13 @@ class Device(Place):
             return xp.asarray(array if own else on_host(array), dtype)
         with xp.cuda.Device(self.index):
             return xp.asarray(array, dtype)
+
+    def computing(self) -> contextlib.AbstractContextManager[Any]:
+        """In the `with` block this thread's CUDA arrays and kernels are this GPU's."""
+        if self.kind != "cuda" or not Device.is_several:
+            return contextlib.nullcontext()
+        place: contextlib.AbstractContextManager[Any] = self.xp.cuda.Device(self.index)
+        return place
 
     @classmethod
     def enumerate(cls) -> list[Device]:

@@ -124,7 +124,8 @@ class Elementwise(Optimizer):
             alike = (weight.dtype, grad.dtype, state["step"], rate, device.index)
             groups.setdefault(alike, []).append((path, param, part))
         for (_, _, _, rate, _), group in groups.items():
-            self._update_group(group, rate)
+            with group[0][1].device.computing():
+                self._update_group(group, rate)
         super()._update_all(self._without_kernel(rest))
 
     def _without_kernel(self, updates: list[Update]) -> list[Update]:

@@ -86,11 +86,16 @@ class GradientsAccumulator:
                     f"accumulate: expected a gradient of shape "
                     f"{self._sum[path].shape} for {path}, got {gradient.shape}"
                 )
-            elif path in self._own:
-                self._sum[path] += gradient
             else:
-                self._sum[path] = self._sum[path] + gradient
-                self._own.add(path)
+                with Device.of(gradient).computing():
+                    self._add(path, gradient)
+
+    def _add(self, path: str, gradient: Array) -> None:
+        if path in self._own:
+            self._sum[path] += gradient
+        else:
+            self._sum[path] = self._sum[path] + gradient
+            self._own.add(path)
 
     def grads(self) -> GradientsParams:
         """The sum so far; the accumulator starts again from nothing."""

@@ -142,7 +142,8 @@ class Optimizer(Rule):
                     f"{type(module).__name__} on {str(module.device)!r}; copies, as "
                     f"train() makes them, have parameters of their own"
                 )
-        self._step(learning_rate, module, params, gradients)
+        with module.device.computing():
+            self._step(learning_rate, module, params, gradients)
 
     def _step(
         self,
@@ -166,7 +167,8 @@ class Optimizer(Rule):
 
     def _update_all(self, updates: list[Update]) -> None:
         for update in updates:
-            self._update(*update)
+            with update[1].device.computing():
+                self._update(*update)
 
     def _update(self, path: str, param: Param, gradient: Array, rate: float) -> None:
         self._needs_python()

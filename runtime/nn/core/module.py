@@ -62,6 +62,9 @@ class Module(Holder):
             made = self._ahead(self, args, options)
             if made is not NotImplemented:
                 return made
+        if Device.is_several:
+            with self.device.computing():
+                return forwarded(self, args, options)
         if self.on_input is not None:
             return _on_input(self, args, options)
         return self.forward(*args, **options)

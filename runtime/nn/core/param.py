@@ -213,7 +213,7 @@ class Stored(Tensor):
         with _making:
             initial = self._initial
             if self._value is None and initial and not isinstance(initial, Loan):
-                with rng.initial():
+                with rng.initial(), self.device.computing():
                     value = initial(self._shape, self._dtype, self.device)
                 if np.shape(value) != self._shape:
                     raise InputError(

@@ -95,3 +95,34 @@ def test_steps_of_two_devices_interleave(precision):
     for name, array in first.items():
         np.testing.assert_allclose(array, same[name], 1e-5, 1e-6, err_msg=name)
         np.testing.assert_allclose(array, other[name], 1e-5, 1e-6, err_msg=name)
+
+
+def test_the_second_device_computes_eagerly():
+    needs_gpus(2)
+    rng = np.random.default_rng(0)
+    model, rule = layers(), optim.AdamW(clip=optim.ClipGlobalNorm(0.1))
+    nets = [model.fork(f"{device}:autodiff") for device in ("cpu", "cuda:1")]
+    rules = [copy.deepcopy(rule) for _ in nets]
+    for _ in range(3):
+        x = Tensor(rng.normal(size=(8, 3, 12, 12)).astype(np.float32))
+        t = Tensor(rng.integers(0, 10, 8))
+        losses = []
+        for net, own in zip(nets, rules, strict=True):
+            place = net.device.inner()
+            loss = nn.cross_entropy(net(x.to(place)), t.to(place))
+            own.step(1e-3, net, loss.backward())
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for name, array in nets[1].state_dict().items():
+        assert Device.of(array) == Device("cuda:1"), name
+
+
+def test_tensors_are_made_on_the_device_they_name():
+    needs_gpus(2)
+    made = [
+        Tensor.zeros(2, 3, device="cuda:1"),
+        Tensor.arange(4, device="cuda:1"),
+        nn.Linear(3, 4).to("cuda:1").weight,
+        nn.LSTM(3, 4).to("cuda:1")(Tensor.zeros(2, 1, 3, device="cuda:1"))[0],
+    ]
+    assert [Device.of(each.data) for each in made] == [Device("cuda:1")] * 4

@@ -68,9 +68,14 @@ class Room:
                 raise
             return stream.end_capture()
 
-    def computing(self) -> Any:
-        """In the `with` block this thread's products are those of the graphs."""
-        return workspace.planned(self._scratch, self.precision == "tf32")
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """In the `with` block this thread computes on the GPU as the graphs do."""
+        import cupy
+
+        planned = workspace.planned(self._scratch, self.precision == "tf32")
+        with cupy.cuda.Device(self.index), planned:
+            yield
 
     def allocating(self) -> Any:
         """In the `with` block this thread's arrays are made in the pool."""
