@@ -55,10 +55,12 @@ _MASK = "mask_batch mask_head mask_query mask_key mask_is_bool"
 RECORDS = (
     _record(
         "conv",
-        "x weight bias residual out from to tiles runs unpacked space ahead",
+        "x weight bias residual out from to tiles runs unpacked scales zeros space "
+        "ahead",
         "ahead_groups ahead_step n_tiles chunk groups inner nr blocks x_step "
         "weight_step group_step outer_x outer_out out_step width by_group act of_outs "
-        "of_ins of_taps of_depth of_group_step of_out_step of_in_step room",
+        "of_ins of_taps of_depth of_group_step of_out_step of_in_step "
+        "of_mode of_block room",
         "low high",
     ),
     _record(

@@ -8,6 +8,7 @@
 #include "call.h"
 #include "conv.h"
 #include "pack.h"
+#include "small_panel.h"
 
 enum {
     ROOM = 768 << 10,  // bytes of the second-level cache for two groups' weights
@@ -241,12 +242,20 @@ static void packed_tiles(const conv_record *r, const call *c, int64_t part, int6
                          int64_t behind) {
     const pack_record pack = packing(r);
     const float *weight = at(c, r->unpacked);
+    const small_weights small = {
+        at(c, r->unpacked), at(c, r->scales), at(c, r->zeros),
+        r->of_mode == GEMV_DOTS8 ? 8 : 4, r->of_outs, r->of_ins, r->of_block,
+        r->nr * LANES,
+    };
     float *space = (float *)at(c, r->space) + part * r->room;
     for (int64_t u = first; u < behind; u++) {
         const int64_t group = u / r->n_tiles, i = u % r->n_tiles;
-        if (u == first || i == 0) pack_panel(&pack, weight, group, space);
+        if ((u == first || i == 0) && r->of_block)
+            small_panel(&small, group, space);
+        else if (u == first || i == 0)
+            pack_panel(&pack, weight, group, space);
         one_tile(r, c, group, i, space, (next){0});
-        if ((group + 1) * r->n_tiles < behind)
+        if ((group + 1) * r->n_tiles < behind && !r->of_block)
             prefetch_panel(&pack, weight, group + 1, i, r->n_tiles);
     }
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS, GEMV
 from burnish.lowbit.packed import Packed
-from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.lowbit.block_weights import Weights, block_weights, digits
 from burnish.plan.graph import Constant, Graph, Node, Value
 
@@ -26,10 +26,9 @@ and twice as long for 4, but such a model is in memory once, not twice."""
 
 _PANELS = 1 << 20
 
-_DOTS_ROWS = 64
-"""Rows up to which quantized weights are summed in integers. Products of weights that
-are packed as floats are faster from 8 rows on (1.6 times at 32), but take 4 to 8 times
-the memory."""
+_DOTS_ROWS = {GEMV["dots8"]: 12, GEMV["dots4"]: 8}
+"""Rows up to which quantized weights are summed in integers: for more it is faster to
+turn them into floats, a panel at a time as it is used."""
 
 
 def gemv(
@@ -45,10 +44,10 @@ def gemv(
         return False
     turned = bool(node.options.get("turned"))
     outs, ins = weight.shape[::-1] if turned else weight.shape
-    if not ins or not x.size or x.size > _DOTS_ROWS * ins:
+    if not ins or not x.size or x.size > max(_DOTS_ROWS.values()) * ins:
         return False
     found = _weights(b, weight, turned)
-    if found is None or x.size > (_DOTS_ROWS if found.has_digits else _ROWS) * ins:
+    if found is None or x.size > _DOTS_ROWS.get(found.mode, _ROWS) * ins:
         return False
     act, low, high = node.act
     flops = 2 * x.size * outs
@@ -76,6 +75,20 @@ def _weights(b: Builder, weight: Constant, turned: bool) -> Weights | None:
     if not is_in_place(b, weight):
         return None
     return Weights(GEMV["columns" if turned else "rows"], weight)
+
+
+def small_weights(
+    b: Builder, weight: Any, turned: bool
+) -> tuple[Spot, Spot, Spot | None, int, int] | None:
+    """Codes, scales, zeros, layout and block of a matrix whose panels become floats."""
+    if "small_panels" in b.off or not isinstance(weight, Constant):
+        return None
+    found = block_weights(b, weight, turned)
+    if found is None or not found.has_digits or found.scales is None:
+        return None
+    zeros = None if found.zeros is None else b.constant(found.zeros)
+    codes, scales = b.constant(found.codes), b.constant(found.scales)
+    return codes, scales, zeros, found.mode, found.block
 
 
 def least_in_place(graph: Graph) -> int:

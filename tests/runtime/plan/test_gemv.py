@@ -120,6 +120,25 @@ def test_small_weights_become_floats_in_registers(scheme, outs, rows):
     assert kept < 4 * model.weight.size or outs == 1  # no second copy in floats
 
 
+@pytest.mark.skipif(not HAS_DOTS, reason="weights are not packed for integers here")
+@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("outs", [16, 67, 192])
+@pytest.mark.parametrize("rows", [13, 40, 300])
+def test_panels_of_small_weights_become_floats_as_they_are_used(
+    scheme, turned, outs, rows
+):
+    if turned and scheme.level != Level.tensor():
+        scheme = QuantScheme(scheme.value, scheme.mode, Level.channel(1))
+    model, other = Product(384, outs, turned=turned), rows_of(rows, outs, 1)
+    model.quantize_weights(Quantizer(scheme=scheme))
+    x = rows_of(rows, 384)
+    assert "gemv" not in exact(model, x, other)
+    plan = check(model, x).planned(x)
+    kept = sum(array.nbytes for array in plan.constants.values())
+    assert kept < 4 * model.weight.size or outs == 16  # no copy in floats
+
+
 WIDE = [
     QuantScheme("q8s", level=Level.block(32)),
     QuantScheme("q8f", "affine", Level.block(64)),

@@ -24,6 +24,7 @@ from burnish.plan.cpu.convolution.grouped import (
 )
 from burnish.plan.cpu.convolution.halo import tiled_maps
 from burnish.plan.cpu.convolution.weights import (
+    Small,
     Unpacked,
     biases,
     channel_weights,
@@ -36,7 +37,7 @@ from burnish.plan.cpu.convolution.weights import (
     weights,
 )
 from burnish.plan.cpu.convolution.winograd import is_faster, winograd
-from burnish.plan.cpu.gemv import gemv, is_in_place
+from burnish.plan.cpu.gemv import gemv, is_in_place, small_weights
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.row_layout import result_layout, rows_layout
@@ -44,7 +45,7 @@ from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.gates import GATE
 from burnish.plan.graph import Constant, Node, Value
 
-Packed = Callable[[int, int], Spot | Unpacked]
+Packed = Callable[[int, int], Spot | Unpacked | Small]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
 
 _CACHE, _MORE = 128 << 10, 384 << 10
@@ -230,14 +231,17 @@ def linear(b: Builder, node: Node) -> None:
     if gemv(b, node, x, weight, bias, *residual):
         return
     by_inputs, held = bool(node.options.get("turned")), weight
-    if by_inputs:
+    outs, ins = held.shape[::-1] if by_inputs else held.shape
+    small = small_weights(b, held, by_inputs)
+    if by_inputs and small is None:
         weight = weight.then(np.transpose)
-    outs, ins = weight.shape
     if isinstance(bias, Constant):
         bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
     need(bias is None or bias.shape == (outs,), "its bias is another vector")
 
-    def packed(nr: int, depth: int) -> Spot | Unpacked:
+    def packed(nr: int, depth: int) -> Spot | Unpacked | Small:
+        if small is not None:
+            return Small(*small, outs, ins, nr * LANES)
         if is_in_place(b, held):
             steps = (1, outs) if by_inputs else (ins, 1)
             return Unpacked(b.spot(held), 1, outs, ins, 1, nr * LANES, depth, 0, *steps)
@@ -291,10 +295,11 @@ def _add(
     )
     by_group = read < min(size, _SECOND) or len(tiles.tiles) < 16
     act, low, high = node.act
-    known: Spot | Unpacked | None = weight(nr, depth)
-    inside: Unpacked | None = None
+    known: Spot | Unpacked | Small | None = weight(nr, depth)
+    inside: Unpacked | Small | None = None
+    by_group = by_group or isinstance(known, Small)
     shares = b.shares(max(flops / 8, size * groups / 5))
-    if isinstance(known, Unpacked) and by_group:
+    if isinstance(known, Unpacked | Small) and by_group:
         inside, known = known, None
         if n * groups >= b.threads:  # so that no share packs another one's group
             shares = min(shares, n * groups)

@@ -34,6 +34,24 @@ class Unpacked(NamedTuple):
         return self.ins * self.taps * self.wide
 
 
+class Small(NamedTuple):
+    """A quantized matrix, a panel of which becomes floats as it is used."""
+
+    codes: Spot
+    scales: Spot
+    zeros: Spot | None
+    mode: int
+    block: int
+    outs: int
+    ins: int
+    wide: int
+
+    @property
+    def panel(self) -> int:
+        """Numbers in the panel of `wide` outputs."""
+        return self.ins * self.wide
+
+
 def weights(
     b: Builder, weight: Constant | Value, groups: int, nr: int, depth: int
 ) -> Spot | Unpacked:
@@ -137,14 +155,19 @@ def pack(b: Builder, w: Unpacked) -> Spot:
     return out
 
 
-def packing(b: Builder, w: Unpacked | None, shares: int) -> dict[str, Any]:
+def packing(b: Builder, w: Unpacked | Small | None, shares: int) -> dict[str, Any]:
     """How a record packs a weight itself; None where it does not."""
     names = ("outs", "ins", "taps", "depth", "group_step", "out_step", "in_step")
-    told = {f"of_{name}": 0 if w is None else getattr(w, name) for name in names}
+    told = {f"of_{name}": getattr(w, name, 0) for name in (*names, "mode", "block")}
+    given = {"scales": None, "zeros": None}
     if w is None:
-        return {"unpacked": None, "space": None, "room": 0, **told}
-    space = b.new(4 * shares * w.panel)
-    return {"unpacked": w.x, "space": space, "room": w.panel, **told}
+        return {"unpacked": None, "space": None, "room": 0, **given, **told}
+    given["space"] = b.new(4 * shares * w.panel)
+    if isinstance(w, Small):
+        given |= {"unpacked": w.codes, "scales": w.scales, "zeros": w.zeros}
+    else:
+        given["unpacked"] = w.x
+    return {"room": w.panel, **given, **told}
 
 
 def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
