@@ -35,6 +35,7 @@ def grid_sample(
     mode: "bilinear" (also of three axes), "nearest" or "bicubic".
     padding_mode: "zeros", "border" or "reflection" for positions outside.
     align_corners: -1 and 1 are the centers of the outer places, not their edges.
+    Results have x's dtype, whatever the grid's.
     """
     if mode not in _MODES or padding_mode not in ("zeros", "border", "reflection"):
         raise InputError(
@@ -73,7 +74,7 @@ def grid_sample(
         if inside is not None:
             part = part * inside[:, None].astype(x.dtype)
         y = part if y is None else y + part
-    return y
+    return y if y.dtype == x.dtype else y.astype(x.dtype)
 
 
 def _taps(t: Any, size: int, mode: str, padding: str, corners: bool) -> list[Any]:

@@ -56,6 +56,16 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
     return changed
 
 
+def _typed(array: np.ndarray, dtype: ir.DataType | None) -> ir.Tensor:
+    """The array as a tensor of the inferred type.
+
+    Inference by an old opset calls what DequantizeLinear gives float32: halves stay.
+    """
+    if dtype is None or (dtype == ir.DataType.FLOAT and array.dtype == np.float16):
+        return ir.tensor(array)
+    return ir.tensor(array, dtype=dtype)
+
+
 def _keep_name(node: ir.Node, result: ir.TensorProtocol) -> None:
     """Keep the author's name of a weight whose layout is changed."""
     if node.op_type not in {*_LAYOUT, "Expand"} or node.inputs[0] is None:
@@ -170,7 +180,7 @@ def results(
     if budget is not None:
         budget.take(size)
     made = [
-        ir.tensor(array, dtype=output.dtype) if output.dtype else ir.tensor(array)
+        _typed(array, output.dtype)
         for array, output in zip(arrays, node.outputs, strict=True)
     ]
     if not any(map(constants.trains, node.inputs)):

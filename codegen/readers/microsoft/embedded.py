@@ -88,13 +88,13 @@ def ngram_hash_mapping(
     mixed, hidden, hashes = None, None, []
     for back in range(max_ngram_size):
         shifted = _before(op, tokens, before, back)
-        for is_there, crossed in (
-            (back and is_reset, lambda x=shifted: op.Equal(x, missing)),
-            (back and segments, lambda back=back: _crossed(op, segments, before, back)),
-        ):
-            if is_there:
-                found = crossed()
-                hidden = found if hidden is None else op.Or(hidden, found)
+        ends = []
+        if back and is_reset:
+            ends.append(op.Equal(shifted, missing))
+        if back and segments is not None:
+            ends.append(_crossed(op, segments, before, back))
+        for end in ends:
+            hidden = end if hidden is None else op.Or(hidden, end)
         if hidden is not None:
             shifted = op.Where(hidden, missing, shifted)
         factor = op.Slice(multipliers, [back], [back + 1], [0])

@@ -823,10 +823,31 @@ CASES = [
     case("BranchwiseRMSNorm", half(3, 2, 6), fixed(half(2, 6))),
     case("GatedAdd", half(2, 3, 4), half(2, 3, 4), half(2, 3, 1)),
     case("CausalConvWithState", half(2, 3, 7), fixed(half(3, 1, 4)), outputs=2),
-    case("Attention", half(2, 5, 8), half(8, 24), half(24), num_heads=2),
+    *(
+        case(
+            *("MatMulNBits", half(2, 3, 32)),
+            *(
+                fixed(whole(U1, 6, 2, 8, high=256)),
+                fixed(half(6, 2) / F2(40)),
+                fixed(half(6, 2)),
+            ),
+            **{"K": 32, "N": 6, "bits": 4, "block_size": 16, "version": version},
+        )
+        for version in (17, 21)
+    ),
+    case(
+        "CropAndResize",
+        *(half(1, 2, 6, 7), fixed(np.array([[0.1, 0.2, 0.9, 0.8]], F2))),
+        *(fixed(np.array([0], I4)), fixed(np.array([3, 4], I4))),
+    ),
+    case("Attention", half(2, 5, 8), half(8, 24) / F2(4), half(24), num_heads=2),
     case(
         "MatMulNBits",
-        *(half(2, 3, 32), fixed(whole(U1, 6, 2, 8, high=256)), fixed(half(6, 2))),
+        *(
+            half(2, 3, 32),
+            fixed(whole(U1, 6, 2, 8, high=256)),
+            fixed(half(6, 2) / F2(40)),
+        ),
         **{"K": 32, "N": 6, "bits": 4, "block_size": 16},
     ),
     case(
