@@ -60,7 +60,8 @@ void powers(const void *record, const call *c, int64_t part, int64_t parts) {
 void clip_factor(const void *record, const call *c, int64_t part, int64_t parts) {
     const clip_factor_record *r = record;
     const double *x = at(c, r->x);
-    if (part) return;
+    SHARE(1);
+    if (first == behind) return;
     double norm = 0;
     for (int64_t i = 0; i < r->count; i++)
         norm = isinf(r->p) ? larger(x[i], norm) : norm + x[i];

@@ -79,30 +79,6 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("count", [1, 7, 255, 256, 257, 1000, 5003])
-@pytest.mark.parametrize("name", RULES)
-def test_programs_are_their_formulas(name, count):
-    rule, rng = RULES[name], np.random.default_rng(count)
-    weight = rng.normal(size=count)
-    state = {slot: np.zeros(count) for slot in rule.slots()}
-    single = weight.astype(np.float32)
-    slots = {f"s{i}": np.zeros(count, np.float32) for i in range(len(state))}
-    for step in range(1, 9):
-        grad = rng.normal(size=count).astype(np.float32)
-        limited = np.clip(grad * np.float32(-0.75), -0.5, 0.5).astype(np.float64)
-        new = np.empty(count)
-        rule.write(new, weight, limited, state | {"step": step}, 0.01)
-        weight = new
-        numbers = traced(rule.write, rule.slots(), step, 0.01)
-        assert numbers is not None
-        fields = {"weight": single, "out": single, "grad": grad, "count": count}
-        fields |= {"factor": np.float32([0.75]), "bound": 0.5, "maximize": 1}
-        direct.launch("formula", 3, **numbers, **slots, **fields)
-        np.testing.assert_allclose(single, weight, rtol=1e-4, atol=1e-5)
-    for slot, array in zip(state.values(), slots.values(), strict=True):
-        np.testing.assert_allclose(array, slot, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("until", [100, 3, 0])
 def test_a_rule_of_a_user(until):
     """No record copies a sign: such a step is one of NumPy's."""
