@@ -56,7 +56,7 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
     return changed
 
 
-def _typed(array: np.ndarray, dtype: ir.DataType | None) -> ir.Tensor:
+def _typed(array: np.ndarray, dtype: ir.DataType | None) -> ir.TensorProtocol:
     """The array as a tensor of the inferred type.
 
     Inference by an old opset calls what DequantizeLinear gives float32: halves stay.
