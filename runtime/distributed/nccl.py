@@ -41,7 +41,7 @@ class NcclGroup(Group):
         float32, which the means have.
         """
         places = live.numbers()
-        if places is not None and places.overflow is not None:
+        if places is not None and places.skips is not None:
             raise CaptureError("one process alone knows that its gradients overflowed")
         xp = self.device.xp
         weight = xp.full(1, count, np.float64)

@@ -81,7 +81,7 @@ class Together:
                 f"{unknown[0]!r}; leave compile= out"
             )
         own = {
-            path: gradients[path]
+            path: gradients.half(path)
             if path in gradients
             else params[path].device.xp.zeros_like(params[path].data)
             for path in self._held

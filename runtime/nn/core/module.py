@@ -39,6 +39,7 @@ R_co = TypeVar("R_co", covariant=True)
 class Forward(Protocol[P, R_co]):
     """A module as type checkers see it: it is called as its `forward` is."""
 
+    device: Device
     on_input: Module | None
     _ahead: Any
 
