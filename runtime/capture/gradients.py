@@ -7,6 +7,7 @@ as they are without a capture.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,12 @@ class Walk:
     def gradients(self, output: Any, gradient: Any) -> Gradients:
         """The gradients of `output` by every leaf, as values of the capture."""
         self._pending[output.place] = gradient
+        before = set(self._made)
         for index, call in reversed([*enumerate(self._tape.calls)]):
             places = [each and each.place for each in leaves(call.results)]
             if any(place in self._pending for place in places):
                 self._pull(index, call, places)
+                self._release(before)
         found = Gradients()
         for place, gradient in self._pending.items():
             leaf = self._made[place]
@@ -108,6 +111,13 @@ class Walk:
         for arg, need, part in zip(args, needed, parts, strict=True):
             if need and part is not None:
                 self._add(arg, part)
+
+    def _release(self, before: set[int]) -> None:
+        """Let go of the values that were made since and that are no gradient yet."""
+        kept = {id(gradient) for gradient in self._pending.values()}
+        since = itertools.takewhile(lambda p: p not in before, reversed(self._made))
+        for place in [p for p in since if id(self._made[p]) not in kept]:
+            del self._made[place]
 
     def _check(self, index: int, call: Call, args: list[Any], made: list[Any]) -> None:
         """Refuse what would not be differentiated as without a capture."""

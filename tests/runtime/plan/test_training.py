@@ -1,5 +1,7 @@
 """A planned step of training beside the plain one, step for step."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -408,3 +410,28 @@ def test_a_parameter_is_read_as_the_update_before_left_it():
         return found
 
     np.testing.assert_allclose(run(True), run(False), rtol=1e-4, atol=1e-5)
+
+
+def test_a_capture_keeps_no_gradient_longer_than_it_is_read():
+    """The first call computes with values: of the forward pass, and few beside them."""
+    layers, size = 24, 1 << 20
+    model, optimizer = nn.Linear(1024, 1024, bias=False), optim.SGD()
+    model = model.to("cpu:autodiff")
+
+    @burnish.compile
+    def step(x):
+        x = model(x)
+        for _ in range(layers):
+            x = ops.tanh(x)
+        optimizer.step(0.1, model, x.sum().backward())
+
+    x = Tensor(np.ones((size // 4096, 1024), np.float32))
+    model(x)
+    tracemalloc.start()
+    try:
+        step(x)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "one plan" in step.explain()
+    assert most < 1.6 * layers * size
