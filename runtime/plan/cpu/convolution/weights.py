@@ -159,7 +159,7 @@ def packing(b: Builder, w: Unpacked | Small | None, shares: int) -> dict[str, An
     """How a record packs a weight itself; None where it does not."""
     names = ("outs", "ins", "taps", "depth", "group_step", "out_step", "in_step")
     told = {f"of_{name}": getattr(w, name, 0) for name in (*names, "mode", "block")}
-    given = {"scales": None, "zeros": None}
+    given: dict[str, Any] = {"scales": None, "zeros": None}
     if w is None:
         return {"unpacked": None, "space": None, "room": 0, **given, **told}
     given["space"] = b.new(4 * shares * w.panel)
