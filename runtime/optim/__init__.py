@@ -12,19 +12,20 @@ PyTorch's.
 from typing import TYPE_CHECKING
 
 from burnish.habits import missing
-from burnish.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-from burnish.optim.adan import Adan
-from burnish.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
-from burnish.optim.clip import ClipGlobalNorm, ClipNorm, ClipValue
-from burnish.optim.compose import Composed, ModuleSchedule, Sequential, Warmup
-from burnish.optim.cycles import CosineRestarts, Cyclic, OneCycle
-from burnish.optim.gradients import GradientsAccumulator, GradientsParams
-from burnish.optim.groups import ModuleOptimizer
-from burnish.optim.lbfgs import LBFGS
-from burnish.optim.muon import Muon
-from burnish.optim.optimizer import Optimizer
-from burnish.optim.rates import Rates
-from burnish.optim.schedule import (
+from burnish.optim.core.clip import ClipGlobalNorm, ClipNorm, ClipValue
+from burnish.optim.core.gradients import GradientsAccumulator, GradientsParams
+from burnish.optim.core.groups import ModuleOptimizer
+from burnish.optim.core.optimizer import Optimizer
+from burnish.optim.core.rates import Rates
+from burnish.optim.rules.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from burnish.optim.rules.adan import Adan
+from burnish.optim.rules.adaptive import Adadelta, Adagrad, RMSprop, Rprop
+from burnish.optim.rules.lbfgs import LBFGS
+from burnish.optim.rules.muon import Muon
+from burnish.optim.rules.sgd import SGD
+from burnish.optim.schedules.compose import Composed, ModuleSchedule, Sequential, Warmup
+from burnish.optim.schedules.cycles import CosineRestarts, Cyclic, OneCycle
+from burnish.optim.schedules.schedule import (
     Constant,
     Cosine,
     Exponential,
@@ -36,7 +37,6 @@ from burnish.optim.schedule import (
     Schedule,
     Steps,
 )
-from burnish.optim.sgd import SGD
 
 __all__ = [
     "LBFGS",

@@ -21,7 +21,7 @@ from burnish.kernels.direct import address
 from burnish.kernels.records import BY_NAME, WORDS
 from burnish.kernels.same import is_cpython
 from burnish.nn.core.param import Loan, Param
-from burnish.optim.rates import rates_of
+from burnish.optim.core.rates import rates_of
 from burnish.plan.cpu.updates import Update
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from burnish.errors import BurnishError
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
-from burnish.optim.optimizer import Optimizer
+from burnish.optim.core.optimizer import Optimizer
 from burnish.plan import Compiled
 from burnish.profiling.memory import Live
 from burnish.profiling.rows import Row, by_module, by_operator

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burnish.kernels.records import POWERS
-from burnish.optim.clip import EPSILON, ClipGlobalNorm, ClipNorm
+from burnish.optim.core.clip import EPSILON, ClipGlobalNorm, ClipNorm
 from burnish.plan.cpu.builder import Builder, Spot, Step
 from burnish.plan.graph import Value
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.optim.clip import is_planned
-from burnish.optim.elementwise import Elementwise
+from burnish.optim.core.clip import is_planned
+from burnish.optim.rules.elementwise import Elementwise
 from burnish.plan.cpu.builder import Builder, Spot, Step
 from burnish.plan.cpu.clip import limited
 from burnish.plan.cpu.layout import PLAIN

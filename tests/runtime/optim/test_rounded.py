@@ -9,7 +9,8 @@ import pytest
 
 from burnish import Tensor, nn, optim
 from burnish.autodiff import Gradients
-from burnish.optim import GradientsAccumulator, GradientsParams, rounded
+from burnish.optim import GradientsAccumulator, GradientsParams
+from burnish.optim.core import rounded
 
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 

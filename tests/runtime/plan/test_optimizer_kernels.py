@@ -5,7 +5,7 @@ import pytest
 
 from burnish.kernels import direct
 from burnish.kernels.records import POWERS
-from burnish.optim.formula import traced
+from burnish.optim.rules.formula import traced
 
 from .test_updates_formulas import RULES
 

@@ -10,8 +10,8 @@ from burnish import nn, optim
 from burnish.backend import namespace
 from burnish.kernels import direct
 from burnish.kernels.records import FORMULA
-from burnish.optim.elementwise import Elementwise
-from burnish.optim.formula import traced
+from burnish.optim.rules.elementwise import Elementwise
+from burnish.optim.rules.formula import traced
 
 from .test_updates import Trained, batch, same
 

@@ -18,7 +18,7 @@ from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
 from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.norm import batch_norm_train
-from burnish.optim.rounded import Rounded
+from burnish.optim.core.rounded import Rounded
 from burnish.plan.cuda.stepping.attended import attention
 from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
 from burnish.plan.cuda.stepping.normalized import Normalized, normalization

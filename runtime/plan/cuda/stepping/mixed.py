@@ -32,7 +32,7 @@ from burnish.ops.linear import linear, matmul
 from burnish.ops.norm import batch_norm_train
 from burnish.ops.pool import max_pool
 from burnish.ops.shape import concat_of, reshape, split, transpose
-from burnish.optim.rounded import keep_rounded
+from burnish.optim.core.rounded import keep_rounded
 from burnish.pytree import leaves, mapped
 
 _SINGLE = np.dtype(np.float32)

@@ -12,8 +12,8 @@ from typing import Self
 from burnish.arguments import checked
 from burnish.errors import InputError
 from burnish.nn import ParamGroup
-from burnish.optim.rates import Rates
-from burnish.optim.schedule import Schedule, linear
+from burnish.optim.core.rates import Rates
+from burnish.optim.schedules.schedule import Schedule, linear
 
 _REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
     "prod": math.prod,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burnish.backend import Array, namespace
-from burnish.optim.elementwise import Elementwise, average, square_average
-from burnish.optim.optimizer import State, check
+from burnish.optim.core.optimizer import State, check
+from burnish.optim.rules.elementwise import Elementwise, average, square_average
 
 
 @dataclass(eq=False, kw_only=True)

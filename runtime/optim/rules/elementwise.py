@@ -12,15 +12,15 @@ from burnish.backend.cuda.elementwise import optimizer
 from burnish.backend.cuda.elementwise.casts import cast_all
 from burnish.backend.cuda.graphs.live import Live, value_of
 from burnish.nn.core.param import Param
-from burnish.optim import formula
-from burnish.optim.clip import bound_of, is_planned
-from burnish.optim.optimizer import (
+from burnish.optim.core.clip import bound_of, is_planned
+from burnish.optim.core.optimizer import (
     STEP_COUNT,
     Optimizer,
     State,
     Update,
     at_least_float32,
 )
+from burnish.optim.rules import formula
 
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
 

@@ -13,9 +13,9 @@ from burnish.backend import Array, Device
 from burnish.errors import InputError, RecordError
 from burnish.nn import Module
 from burnish.nn.core.param import Param
-from burnish.optim.gradients import GradientsParams
-from burnish.optim.line_search import Point, strong_wolfe
-from burnish.optim.optimizer import Rule, check
+from burnish.optim.core.gradients import GradientsParams
+from burnish.optim.core.optimizer import Rule, check
+from burnish.optim.rules.line_search import Point, strong_wolfe
 
 _ARRAYS = ("direction", "gradient", "steps", "changes")
 _NUMBERS = ("iterations", "length")

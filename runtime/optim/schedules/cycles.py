@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from burnish.errors import InputError
-from burnish.optim.schedule import Schedule, at_least_one, cosine, linear
+from burnish.optim.schedules.schedule import Schedule, at_least_one, cosine, linear
 
 
 @dataclass(eq=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.optim.elementwise import Elementwise, average, less, square_average
-from burnish.optim.optimizer import State, check
+from burnish.optim.core.optimizer import State, check
+from burnish.optim.rules.elementwise import Elementwise, average, less, square_average
 
 
 @dataclass(eq=False, kw_only=True)

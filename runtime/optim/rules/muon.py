@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.optim.optimizer import Optimizer, State, check
+from burnish.optim.core.optimizer import Optimizer, State, check
 
 
 @dataclass(eq=False, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from burnish.backend import Array
 from burnish.errors import InputError
-from burnish.optim.elementwise import Elementwise, less
-from burnish.optim.optimizer import State, check
+from burnish.optim.core.optimizer import State, check
+from burnish.optim.rules.elementwise import Elementwise, less
 
 
 @dataclass(eq=False, kw_only=True)

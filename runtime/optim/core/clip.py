@@ -10,7 +10,7 @@ import numpy as np
 
 from burnish.arguments import check_fields
 from burnish.backend import Array, namespace
-from burnish.optim.gradients import GradientsParams
+from burnish.optim.core.gradients import GradientsParams
 
 EPSILON = 1e-6
 """PyTorch's: what is added to a norm, so that a norm of zero divides."""

@@ -10,8 +10,8 @@ from burnish.autodiff import Gradients
 from burnish.backend import Array
 from burnish.errors import RecordError
 from burnish.nn import Module, ParamGroup
-from burnish.optim.gradients import GradientsParams
-from burnish.optim.optimizer import STEP, Optimizer
+from burnish.optim.core.gradients import GradientsParams
+from burnish.optim.core.optimizer import STEP, Optimizer
 
 
 class ModuleOptimizer(Optimizer):

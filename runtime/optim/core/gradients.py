@@ -9,7 +9,7 @@ from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 from burnish.nn import Module, ParamGroup
-from burnish.optim.rounded import Rounded
+from burnish.optim.core.rounded import Rounded
 
 
 class GradientsParams(Mapping[str, Array]):

@@ -18,9 +18,9 @@ from burnish.errors import ArgumentError, InputError, RecordError
 from burnish.habits import missing
 from burnish.nn import Module
 from burnish.nn.core.param import Param
-from burnish.optim.gradients import GradientsParams
-from burnish.optim.rates import rates_of
-from burnish.optim.remembered import Remembered
+from burnish.optim.core.gradients import GradientsParams
+from burnish.optim.core.rates import rates_of
+from burnish.optim.core.remembered import Remembered
 
 State: TypeAlias = dict[str, Any]
 """The optimizer state of one parameter: arrays, and "step", the steps so far."""

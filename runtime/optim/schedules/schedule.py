@@ -12,7 +12,7 @@ import numpy as np
 from burnish.autodiff import recording
 from burnish.backend import Array
 from burnish.errors import InputError, RecordError
-from burnish.optim.remembered import Remembered
+from burnish.optim.core.remembered import Remembered
 
 
 @dataclass(eq=False)
