@@ -28,7 +28,9 @@ def read_picture(
     camera's orientation is applied. Raises RecordError when the file is damaged.
     """
     picture = _opened(source, where)
-    picture = _pillow("ImageOps").exif_transpose(picture).convert(mode)
+    _pillow("ImageOps").exif_transpose(picture, in_place=True)
+    if picture.mode != mode:
+        picture = picture.convert(mode)
     pixels = np.asarray(_resized(picture, size, "BILINEAR"))
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
@@ -77,7 +79,7 @@ def _damage(where: str, error: Exception) -> RecordError:
 
 
 def _resized(picture: Any, size: Size | None, how: str) -> Any:
-    if size is None:
+    if size is None or size == picture.size[::-1]:
         return picture
     height, width = size
     return picture.resize((width, height), getattr(_pillow("Image").Resampling, how))
