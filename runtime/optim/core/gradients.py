@@ -53,7 +53,7 @@ class GradientsParams(Mapping[str, Array]):
     def half(self, path: str) -> Array:
         """The gradient as a step in half precision left it; others as they are."""
         found = self._found[path]
-        return found.half if type(found) is Rounded else found
+        return found.rounded if type(found) is Rounded else found
 
     def __getitem__(self, path: str) -> Array:
         found = self._found[path]

@@ -24,10 +24,10 @@ class Rounded(Tensor):
     together: references to those of the same `backward()`, this one among them.
     """
 
-    __slots__ = ("_made", "_together", "half")
+    __slots__ = ("_made", "_together", "rounded")
 
     def __init__(self, half: Any, device: Any, together: list[weakref.ref[Rounded]]):
-        self.half, self.device, self._together = half, device, together
+        self.rounded, self.device, self._together = half, device, together
         self.node, self.index = None, 0
         self._made: Any = None
         together.append(weakref.ref(self))
@@ -37,14 +37,14 @@ class Rounded(Tensor):
         if self._made is None:
             alive = [one for held in self._together if (one := held()) is not None]
             waiting = [each for each in alive if each._made is None]
-            arrays = cast_all([each.half for each in waiting], _SINGLE)
+            arrays = cast_all([each.rounded for each in waiting], _SINGLE)
             for each, array in zip(waiting, arrays, strict=True):
                 each._made = array
         return self._made
 
     @property
     def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.half.shape
+        shape: tuple[int, ...] = self.rounded.shape
         return shape
 
     @property

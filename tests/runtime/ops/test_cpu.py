@@ -355,7 +355,7 @@ def test_optimizers(name, options, launched, monkeypatch):
     assert not launched
 
 
-def test_a_rule_of_the_users_has_no_kernel(launched):
+def test_a_rule_of_the_users_is_traced(launched):
     class Half(optim.SGD):
         def write(self, new, weight, grad, state, rate):
             super().write(new, weight, grad, state, rate / 2)
@@ -366,7 +366,7 @@ def test_a_rule_of_the_users_has_no_kernel(launched):
     Half().step(0.5, bag, optim.GradientsParams(grads))
     for one, old in zip(bag.parameters(), before, strict=True):
         np.testing.assert_allclose(one.data, old - 0.25, 1e-6)
-    assert not launched
+    assert launched == ["formula"]
 
 
 # --- trees ---

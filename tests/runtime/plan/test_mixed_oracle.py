@@ -7,9 +7,11 @@ import pytest
 from burnish import Tensor, nn, ops
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise import fused
-from burnish.plan.cuda.stepping import attended, mixed
+from burnish.optim.core import rounded
+from burnish.plan.cuda.stepping import attended, mixed, summed
 from burnish.plan.cuda.stepping.following import Following
 from burnish.plan.cuda.stepping.mixed import Mixed
+from tests.runtime.plan.test_mixed_steps import add_norm, cast_all
 
 pytestmark = pytest.mark.oracle
 SIZE, HEADS = 32, 4
@@ -53,10 +55,10 @@ def test_gradients_are_as_near_as_those_of_autocast(monkeypatch):
 
     monkeypatch.setattr(fused, "cast", lambda x, dtype: x.astype(dtype))
     monkeypatch.setattr(layout, "last", lambda x: x)
-    monkeypatch.setattr(
-        mixed, "cast_all", lambda a, d, s=None: [x.astype(d) for x in a]
-    )
+    monkeypatch.setattr(mixed, "cast_all", cast_all)
     monkeypatch.setattr(attended, "attended_for_gradient", lambda *given: None)
+    monkeypatch.setattr(summed, "add_norm", add_norm)
+    monkeypatch.setattr(rounded, "cast_all", cast_all)
     functional, ratios = torch.nn.functional, []
     for seed in range(8):
         torch.manual_seed(seed)

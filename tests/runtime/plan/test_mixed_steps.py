@@ -12,7 +12,8 @@ from burnish.autodiff import Variable
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import channels
-from burnish.plan.cuda.stepping import attended, mixed, normalized
+from burnish.optim.core import rounded
+from burnish.plan.cuda.stepping import attended, mixed, normalized, summed
 from burnish.plan.cuda.stepping.following import Following
 from burnish.plan.cuda.stepping.mixed import Mixed
 
@@ -56,6 +57,14 @@ def cast_all(arrays, dtype, scale=None):
     return [a.astype(dtype) for a in arrays]
 
 
+def add_norm(x, z, weight, bias, eps, *, center, dtype, kept, half=None):
+    total = x.astype("f4") if z is None else x.astype("f4") + z.astype("f4")
+    y = total - total.mean(-1, keepdims=True) if center else total
+    y = y / np.sqrt((y * y).mean(-1, keepdims=True) + eps)
+    y = (y if weight is None else y * weight) + (0 if bias is None else bias)
+    return total, y.astype(dtype), y.astype(half)
+
+
 @pytest.fixture(autouse=True)
 def on_numpy(monkeypatch):
     for function in (statistics, applied, applied_gradient):
@@ -63,6 +72,8 @@ def on_numpy(monkeypatch):
     monkeypatch.setattr(fused, "cast", lambda x, dtype: x.astype(dtype))
     monkeypatch.setattr(layout, "last", lambda x: x)
     monkeypatch.setattr(mixed, "cast_all", cast_all)
+    monkeypatch.setattr(summed, "add_norm", add_norm)
+    monkeypatch.setattr(rounded, "cast_all", cast_all)
     monkeypatch.setattr(attended, "attended_for_gradient", lambda *given: None)
     rules = normalized.normalized.rules_on
     monkeypatch.setitem(rules, "numpy", rules["cupy"])
