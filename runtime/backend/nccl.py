@@ -84,9 +84,9 @@ def communicator(rank: int, size: int) -> tuple[int, Communicator]:
     )
     if rank == 0:
         words = nccl.get_unique_id()
-        given_out(bytes(word & 255 for word in words), size - 1, place)
+        given_out(words, size - 1, place)
     else:
-        words = tuple((byte + 128) % 256 - 128 for byte in fetched(place))
+        words = fetched(place)
     return local, Communicator(nccl.NcclCommunicator(size, words, rank))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import burnish
 from burnish import Tensor, data, nn, ops, optim
+from burnish.backend import Device
 from burnish.errors import BurnishError
 from burnish.habits.meant import MEANT
 
@@ -175,6 +176,12 @@ def loss() -> Tensor:
 def test_a_call_in_pytorchs_way(habit, instead):
     with pytest.raises((BurnishError, TypeError, AttributeError), match=instead):
         habit()
+
+
+def test_a_wrong_call_is_named_where_programs_use_several_gpus(monkeypatch):
+    monkeypatch.setattr(Device, "is_several", True)
+    with pytest.raises(BurnishError, match="write x= for input="):
+        nn.Linear(3, 2)(input=Tensor.ones(1, 3))
 
 
 ASSIGNED = {  # what PyTorch's users assign, and what they are to write

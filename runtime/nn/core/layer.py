@@ -74,8 +74,11 @@ Layer.__init__ = checked(Layer.__init__)  # type: ignore[method-assign]
 
 def _is_call(error: Exception) -> bool:
     """Whether forward itself may have been called wrongly."""
-    deeper = error.__traceback__ and error.__traceback__.tb_next
-    return deeper is None or deeper.tb_next is None
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    callers = (__name__, Module.__module__)
+    return last is None or last.tb_frame.f_globals["__name__"] in callers
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from burnish.plan.cpu import LOWERED
 from burnish.plan.graph import STEPS
 from burnish.plan.programs import _OPERATORS
 
-JOINED = {"linear", "program", "attention"}  # made by rules
+JOINED = {"linear", "program", "attention", "lstm of rounded states"}  # made by rules
 EFFECTS = {"put", "update", "assign"}  # of caches and parameters: in no registry
 
 READ = {
