@@ -148,7 +148,7 @@ def shrink(x, /, bias: float = 0.0, lambd: float = 0.5) -> Array:
 
 def _shrunk(y, x, bias, lambd):
     xp = namespace(x)
-    if bias == lambd >= 0:  # what is left beyond the bounds
+    if bias == lambd >= 0:  # the rest beyond the bounds
         xp.clip(x, -lambd, lambd, out=y)
         xp.subtract(x, y, out=y)
         return

@@ -13,7 +13,7 @@ from burnish.backend import Array, namespace
 from burnish.optim.core.gradients import GradientsParams
 
 EPSILON = 1e-6
-"""PyTorch's: what is added to a norm, so that a norm of zero divides."""
+"""PyTorch's: the addend of a norm, so that nothing is divided by zero."""
 
 
 @dataclass(frozen=True)

@@ -59,31 +59,31 @@ def test_groups(groups, ins, outs, rank):
         return ops.conv(x * 1.0, weight, bias, **options)
 
     sizes, kernel = (7, 9, 4)[:rank], (3, 3, 2)[:rank]
-    told = exact(
+    explained = exact(
         function,
         normal(random, 2, groups * ins, *sizes),
         normal(random, groups * outs, ins, *kernel) / ins,
         normal(random, groups * outs),
     )
-    assert "conv" not in told
+    assert "conv" not in explained
 
     def transposed(x, weight, bias):
         return ops.conv_transpose(x * 1.0, weight, bias, dilation=2, **options)
 
-    told = exact(
+    explained = exact(
         transposed,
         normal(random, 2, groups * ins, *sizes),
         normal(random, groups * ins, outs, *kernel) / ins,
         normal(random, groups * outs),
     )
-    assert "conv" not in told
+    assert "conv" not in explained
 
 
 def test_groups_whose_dense_product_would_be_mostly_zeros_run_eagerly():
     random = np.random.default_rng(0)
     x, weight = normal(random, 2, 17, 5, 5), normal(random, 34, 1, 3, 3)
-    told = exact(lambda x, weight: ops.conv(x * 1.0, weight, groups=17), x, weight)
-    assert "groups of 1 channels in and 2 out" in told
+    explained = exact(lambda x, weight: ops.conv(x * 1.0, weight, groups=17), x, weight)
+    assert "groups of 1 channels in and 2 out" in explained
 
 
 @pytest.mark.parametrize("seed", range(TRIALS))
@@ -435,14 +435,14 @@ def test_gru(steps, count, hidden, reverse):
         options = {"order": "rzh", "reset_after": True, "reverse": reverse}
         return gru_sequence(x * 1.0, weight, h, bias, **options)[0]
 
-    told = exact(
+    explained = exact(
         function,
         normal(random, steps, count, 3 * hidden),
         0.2 * normal(random, 3 * hidden, hidden),
         normal(random, count, hidden),
         normal(random, 3 * hidden),
     )
-    assert "gru" not in told
+    assert "gru" not in explained
 
 
 @pytest.mark.parametrize("bend", ["tanh", "relu"])
@@ -454,13 +454,13 @@ def test_rnn(steps, count, hidden, reverse, bend):
     def function(x, weight, h):
         return rnn_sequence(x * 1.0, weight, h, bend=bend, reverse=reverse)
 
-    told = exact(
+    explained = exact(
         function,
         normal(random, steps, count, hidden),
         0.2 * normal(random, hidden, hidden),
         normal(random, count, hidden),
     )
-    assert "rnn" not in told
+    assert "rnn" not in explained
 
 
 def test_sums_of_axes_that_are_apart_run_as_they_are():

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import burnish
-from burnish import nn, optim
+from burnish import optim
 from burnish.backend import namespace
 from burnish.kernels import direct
 from burnish.kernels.records import FORMULA
@@ -136,31 +135,3 @@ def test_eager_steps_are_records_too(rule, monkeypatch):
     monkeypatch.setattr(direct, "run", lambda *a: (calls.append(a[0]), run(*a)))
     Trained(rule, planned=False).run(2)
     assert calls == ["formula", "formula"]
-
-
-def test_the_bits_are_those_of_any_number_of_threads():
-    def trained(threads):
-        burnish.set_num_threads(threads)
-        burnish.seed(3)
-        model = nn.Linear(300, 257).to("cpu:autodiff")
-        rule = optim.Adan(clip=optim.ClipNorm(1e-2))
-
-        @burnish.compile
-        def step(x):
-            loss = (model(x) ** 2).mean()
-            rule.step(0.01, model, loss.backward())
-
-        for i in range(3):
-            rng = np.random.default_rng(i)
-            step(burnish.Tensor(rng.normal(size=(8, 300)).astype(np.float32)))
-        assert "nothing eagerly" in step.explain()
-        return [np.array(p.data) for p in model.parameters()]
-
-    before = burnish.num_threads()
-    try:
-        wanted, *others = map(trained, (1, 2, 3))
-    finally:
-        burnish.set_num_threads(before)
-    for other in others:
-        for one, array in zip(other, wanted, strict=True):
-            np.testing.assert_array_equal(one, array)

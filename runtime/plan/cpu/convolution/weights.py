@@ -158,16 +158,16 @@ def pack(b: Builder, w: Unpacked) -> Spot:
 def packing(b: Builder, w: Unpacked | Small | None, shares: int) -> dict[str, Any]:
     """How a record packs a weight itself; None where it does not."""
     names = ("outs", "ins", "taps", "depth", "group_step", "out_step", "in_step")
-    told = {f"of_{name}": getattr(w, name, 0) for name in (*names, "mode", "block")}
+    layout = {f"of_{name}": getattr(w, name, 0) for name in (*names, "mode", "block")}
     given: dict[str, Any] = {"scales": None, "zeros": None}
     if w is None:
-        return {"unpacked": None, "space": None, "room": 0, **given, **told}
+        return {"unpacked": None, "space": None, "room": 0, **given, **layout}
     given["space"] = b.new(4 * shares * w.panel)
     if isinstance(w, Small):
         given |= {"unpacked": w.codes, "scales": w.scales, "zeros": w.zeros}
     else:
         given["unpacked"] = w.x
-    return {"room": w.panel, **given, **told}
+    return {"room": w.panel, **given, **layout}
 
 
 def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:

@@ -167,7 +167,7 @@ class _Finder:
     def _joined(
         self, stacked: Node, hs: list[Any], steps: list[_Step], reverse: bool
     ) -> Node | None:
-        """One node of all of them, unless others read what is between."""
+        """One node of all of them, unless others read the values between."""
         first, last = steps[0], steps[-1]
         inputs = self._inputs([step.x for step in (steps[::-1] if reverse else steps)])
         if inputs is None or last.weight is None or not is_whole(last.weight):

@@ -20,6 +20,7 @@ from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.norm import batch_norm_train
 from burnish.optim.core.rounded import Rounded
 from burnish.plan.cuda.stepping.attended import attention
+from burnish.plan.cuda.stepping.deferred import Deferred
 from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
 from burnish.plan.cuda.stepping.normalized import Normalized, normalization
 from burnish.plan.cuda.stepping.scaled import scaled_backward
@@ -256,7 +257,7 @@ class Following:
             return float(item)
         if type(item) is Summed:
             mapped(item.parts, self._look)
-        if type(item) is Normalized or type(item) is Summed:
+        if isinstance(item, Deferred):
             item = item.whole()
         elif type(item) is Rounded:
             item = item.wrap(item.data, item.device)

@@ -18,6 +18,7 @@ from burnish.operator import Operator
 from burnish.ops.activation.piecewise import relu
 from burnish.ops.arithmetic import add
 from burnish.ops.norm import channel_norm
+from burnish.plan.cuda.stepping.deferred import Deferred
 from burnish.tensor import Tensor
 
 
@@ -85,7 +86,7 @@ def _rule(op: Any) -> Callable[..., Any]:
     return rule
 
 
-class Normalized(Tensor):
+class Normalized(Deferred):
     """Batch norm's result, which is computed when it is asked for.
 
     away: gives a context in which no calls are looked at.
@@ -138,25 +139,9 @@ class Normalized(Tensor):
         return made
 
     @property
-    def data(self) -> Any:
-        return self.whole().data
-
-    @property
-    def node(self) -> Any:  # type: ignore[override]
-        return self.whole().node
-
-    @property
-    def index(self) -> int:  # type: ignore[override]
-        return self.whole().index
-
-    @property
-    def device(self) -> Any:  # type: ignore[override]
-        return self._given[0].device
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self._given[0].shape
-        return shape
+    def operand(self) -> Variable:
+        operand: Variable = self._given[0]
+        return operand
 
     @property
     def dtype(self) -> Any:

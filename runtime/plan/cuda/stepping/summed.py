@@ -21,7 +21,7 @@ from burnish.operator import Operator
 from burnish.ops._shapes import cast
 from burnish.ops.arithmetic import add
 from burnish.ops.norm import layer_norm_from, rms_norm_from
-from burnish.tensor import Tensor
+from burnish.plan.cuda.stepping.deferred import Deferred
 
 _SINGLE = np.dtype(np.float32)
 _NORMS: frozenset[Any] = frozenset((layer_norm_from, rms_norm_from))
@@ -119,7 +119,7 @@ row_norm.vjp(*_ARGUMENTS, on="cupy", takes_bfloat16=True)(_by_kernels)
 row_norm.vjp(*_ARGUMENTS)(_by_operators)
 
 
-class Summed(Tensor):
+class Summed(Deferred):
     """The sum of two tensors of one shape, which is computed when it is asked for.
 
     away: gives a context in which no calls are looked at.
@@ -150,25 +150,8 @@ class Summed(Tensor):
         return self._made is not None
 
     @property
-    def data(self) -> Any:
-        return self.whole().data
-
-    @property
-    def node(self) -> Any:  # type: ignore[override]
-        return self.whole().node
-
-    @property
-    def index(self) -> int:  # type: ignore[override]
-        return self.whole().index
-
-    @property
-    def device(self) -> Any:  # type: ignore[override]
-        return self.parts[0].device
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.parts[0].shape
-        return shape
+    def operand(self) -> Variable:
+        return self.parts[0]
 
     @property
     def dtype(self) -> Any:
