@@ -157,7 +157,12 @@ def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
                 text=True,
                 timeout=_SECONDS,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
+            raise KernelError(
+                f"kernels: {' '.join(command)} was stopped after {_SECONDS} s; set CC "
+                f"to a faster compiler, or try again on a machine that is less busy"
+            ) from error
+        except OSError as error:
             raise KernelError(
                 f"kernels: {command[0]} cannot be run: {error}"
             ) from error
