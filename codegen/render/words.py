@@ -79,7 +79,7 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
                 "-",
                 "-",
             ):
-                return _text(_negative(operand), names)
+                return _negative(operand, names)
             return operator + inner, binding
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             yes, asked = (
@@ -108,11 +108,36 @@ def _text(expression: Expression, names: Names) -> tuple[str, int]:
     return opening + _joined(expression, names, positional) + closing, _POSTFIX
 
 
-def _negative(expression: UnaryOp | Literal) -> Expression:
-    """-x for what reads as -x: x itself, for linters take -(-x) for a decrement."""
+def _negative(expression: UnaryOp | Literal, names: Names) -> tuple[str, int]:
+    """-x for x that reads as -y: y, since linters take -(-y) for a decrement.
+
+    The negation of a bool is an int, and so is `+y`.
+    """
     if isinstance(expression, Literal):
-        return Literal(-expression.value)
-    return expression.operand
+        return _text(Literal(-expression.value), names)
+    if _is_bool(expression.operand):
+        return "+" + bracketed(expression.operand, _UNARY, names), _UNARY
+    return _text(expression.operand, names)
+
+
+def _is_bool(expression: Expression) -> bool:
+    """Whether the value may be a bool of Python's, whose negation is an int."""
+    match expression:
+        case Literal(value=value):
+            return isinstance(value, bool)
+        case Value(dtype=dtype):
+            return dtype == "bool"
+        case BinOp(operator=operator):
+            return _PRECEDENCE[operator] <= _PRECEDENCE["&"]
+        case UnaryOp(operator=operator):
+            return operator == "not "
+        case Conditional(then=then, otherwise=otherwise):
+            return _is_bool(then) or _is_bool(otherwise)
+        case Call(function="max" | "min", args=items) | ListOrTuple(items=items):
+            return any(map(_is_bool, items))
+        case Subscript(target=target):
+            return _is_bool(target)
+    return False
 
 
 def repeated(expression: Repeat, names: Names) -> tuple[str, str, str, str]:

@@ -185,6 +185,7 @@ def _forms(*parts: Expression) -> list[Expression]:
         *(BinOp(sign, a, b) for sign in INFIX if sign != "**"),
         BinOp("**", a, Literal(2)),
         *(UnaryOp(sign, a) for sign in ("-", "~", "not ")),
+        UnaryOp("-", UnaryOp("-", a)),
         Conditional(a, b, c),
         Call("max", (ListOrTuple((a, b)),)),
         Subscript(ListOrTuple((a, b)), (Literal(0),)),
@@ -215,11 +216,19 @@ def test_every_kind_inside_every_kind(sign):
         (UnaryOp("-", Literal(-3)), "3"),
         (BinOp("**", UnaryOp("-", UnaryOp("-", A)), Literal(2)), "a**2"),
         (UnaryOp("-", UnaryOp("~", A)), "-~a"),
+        (UnaryOp("-", UnaryOp("-", BinOp("==", A, A))), "+(a == a)"),
+        (UnaryOp("-", UnaryOp("-", UnaryOp("not ", A))), "+(not a)"),
+        (UnaryOp("-", UnaryOp("-", BinOp("+", A, A))), "a + a"),
+        (
+            UnaryOp("-", UnaryOp("-", Conditional(BinOp("<", A, B), A, B))),
+            "+(a < b if a else b)",
+        ),
     ],
 )
 def test_no_minus_undoes_a_minus(tree, words):
-    """Linters take -(-a) for a decrement of C's."""
+    """Linters take -(-a) for a decrement of C's; that of a bool is an int."""
     assert text(tree, NAMES) == words
+    assert _outcome(lambda: eval(words, dict(SCOPE))) == _outcome(lambda: meant(tree))
 
 
 @pytest.mark.parametrize(
