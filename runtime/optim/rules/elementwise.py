@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class Elementwise(Optimizer):
 
     takes_half = True
 
+    _traces: formula.Traces = field(
+        default_factory=formula.Traces, init=False, repr=False
+    )
+
     def write(
         self, new: Array, weight: Array, grad: Array, state: State, rate: float
     ) -> None:
@@ -50,8 +54,9 @@ class Elementwise(Optimizer):
         They depend on the count of steps in `state`, not on its arrays. A rule that has
         no kernel of its own is traced: its formula is a program.
         """
-        made = formula.traced(self.write, self.slots(), state[STEP_COUNT], rate)
-        return None if made is None else ("formula", made)
+        step = state[STEP_COUNT]
+        made = formula.traced(self.write, self.slots(), step, rate)
+        return None if made is None else ("formula", made.fields)
 
     def slot_fields(self, kernel: str) -> dict[str, str]:
         """The fields of a kernel's record that have the state's arrays, by slot."""
@@ -70,7 +75,7 @@ class Elementwise(Optimizer):
         if self._owns_kernel():
             return True
         counts = {state[STEP_COUNT] + 1 for state in self._state.values()} | {1}
-        return all(self._kernel({STEP_COUNT: each}, 0.0) for each in counts)
+        return all(self._traced({STEP_COUNT: each}, 0.0) for each in counts)
 
     def begun(self, path: str, param: Param, weight: Array) -> State:
         """A parameter's state with this step counted, for a plan's records.
@@ -93,13 +98,13 @@ class Elementwise(Optimizer):
 
     def record(self) -> tuple[str, dict[str, Any]]:
         """The kind of a plan's records and their fields, before `numbers` are known."""
-        made = self._kernel({STEP_COUNT: 1}, 0.0)
+        made = self._traced({STEP_COUNT: 1}, 0.0)
         assert made is not None  # of `has_records`
         return made[0], {**made[1], "maximize": 0, "bound": 0.0}
 
     def numbers(self, state: State, rate: float) -> dict[str, Any]:
         """The numbers of a plan's records for parameters of this count of steps."""
-        made = self._kernel(state, rate)
+        made = self._traced(state, rate)
         assert made is not None  # of `has_records`
         bound = bound_of(self.clip)
         return {**made[1], "maximize": self.maximize, "bound": bound}
@@ -181,6 +186,16 @@ class Elementwise(Optimizer):
         if self._owns_kernel():
             return self.kernel(state, rate)
         return Elementwise.kernel(self, state, rate)
+
+    def _traced(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
+        """The same for plans, which trace a formula once for many steps.
+
+        A formula is another one once an option changes.
+        """
+        if self._owns_kernel():
+            return self.kernel(state, rate)
+        made = self._traces.at(self, state[STEP_COUNT], rate)
+        return None if made is None else ("formula", made)
 
     def _launch(self, calls: list[Any]) -> None:
         from burnish.kernels import direct

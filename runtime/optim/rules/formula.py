@@ -2,17 +2,22 @@
 
 The formula runs on symbols, as it does for CUDA kernels. Its statements become steps on
 registers: weight, gradient, new weight, the state's arrays, what steps make, constants.
+Constants are expressions of the count of steps and the rate, so that one trace serves
+many steps.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from burnish.backend.symbols import Script, Symbol, Unwritten
+from burnish.optim.rules.scalars import Scalar, Scalars
 
 _STEPS = {
     "add": "add",
@@ -59,6 +64,7 @@ class _Program(Script):
     def __init__(self) -> None:
         super().__init__(np.float32, named=True)
         self.steps: list[_Step] = []
+        self.scalars: dict[int, int] = {}  # places of scalars, by their constants
 
     def call(self, name: str, args: Sequence[Any], out: Symbol | None) -> Symbol:
         if name == "sign":
@@ -84,6 +90,9 @@ class _Program(Script):
         return symbol
 
     def operand(self, value: Any) -> str:
+        if isinstance(value, Scalar):
+            self.scalars[len(self.constants)] = value.place
+            value = value.value
         given = float(value) if isinstance(value, bool | np.bool_) else value
         return super().operand(given)
 
@@ -108,13 +117,50 @@ class _State(dict[str, Any]):
     get = pop = setdefault = update = clear = popitem = _refuse
 
 
+class Trace(NamedTuple):
+    """The program of a formula, for every count of steps and rate that it branches for.
+
+    scalars: the numbers that depend on these two. places: of those among the scalars
+    that are constants, by the field of the record. fields: the other numbers.
+    """
+
+    scalars: Scalars
+    places: dict[str, int]
+    fields: dict[str, Any]
+
+    def at(self, step: int, rate: float) -> dict[str, Any] | None:
+        """The numbers of a `formula` record; None where the formula is another one."""
+        values = self.scalars.at(step, rate)
+        if values is None:
+            return None
+        found = {key: values[place] for key, place in self.places.items()}
+        if any(isinstance(value, complex) for value in found.values()):
+            return None
+        return self.fields | {key: float(value) for key, value in found.items()}
+
+
 def traced(
     write: Callable[..., None], slots: Sequence[str], step: int, rate: float
-) -> dict[str, Any] | None:
-    """The numbers of a `formula` record for the rule `write` at a count of steps.
+) -> Trace | None:
+    """The program of the rule `write` at a count of steps; its code is an array.
 
-    Among them is its code, an array. None where no record expresses the rule.
+    None where no record expresses the rule.
     """
+    scalars = Scalars(step, rate)
+    made = _traced(write, slots, scalars, *scalars.given)
+    if made is None:  # scalars are no numbers to every function of Python
+        scalars.fix()
+        made = _traced(write, slots, scalars, step, rate)
+    return made
+
+
+def _traced(
+    write: Callable[..., None],
+    slots: Sequence[str],
+    scalars: Scalars,
+    step: Any,
+    rate: Any,
+) -> Trace | None:
     from burnish.kernels.records import FORMULA  # late: most need no kernels
 
     script = _Program()
@@ -130,7 +176,7 @@ def traced(
     if len(slots) > FORMULA["slots"] or count > most or not script.steps:
         return None
     constants = [*script.constants, *[0.0] * (most - count)]
-    return {
+    fields = {
         "code": np.frombuffer(code, np.uint8),
         "slots": len(slots),
         "steps": len(script.steps),
@@ -138,6 +184,58 @@ def traced(
         **{f"s{i}": None for i in range(len(slots), FORMULA["slots"])},
         **{f"k{i}": number for i, number in enumerate(constants)},
     }
+    places = {f"k{i}": place for i, place in script.scalars.items()}
+    return Trace(scalars, places, fields)
+
+
+class Traces:
+    """The latest traces of a rule, while its options stay the same."""
+
+    _MOST = 4
+
+    def __init__(self) -> None:
+        self._options: Any = None
+        self._known: list[Trace] = []
+
+    def at(self, rule: Any, step: int, rate: float) -> dict[str, Any] | None:
+        """The numbers of a record; traces the rule where no known trace has them."""
+        options = _options(rule)
+        if options is None or options != self._options:
+            self._options, self._known = options, []
+        for trace in self._known:
+            if (numbers := trace.at(step, rate)) is not None:
+                rest = [each for each in self._known if each is not trace]
+                self._known = [trace, *rest]
+                return numbers
+        made = traced(rule.write, rule.slots(), step, rate)
+        if made is None:
+            return None
+        self._known = [made, *self._known[: self._MOST - 1]]
+        return made.fields
+
+
+def _options(rule: Any) -> dict[str, Any] | None:
+    """What a formula reads of its rule; None where that may change unseen."""
+    own = _own(type(rule))
+    found = {
+        name: tuple(value) if type(value) is list else value
+        for name, value in vars(rule).items()
+        if name not in own
+    }
+    return found if all(map(_is_plain, found.values())) else None
+
+
+@lru_cache(64)
+def _own(kind: type) -> frozenset[str]:
+    """The fields of a rule that are no options of it: its state, and `clip`."""
+    return frozenset({f.name for f in fields(kind) if not f.init} | {"clip"})
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value cannot change."""
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | np.number)
 
 
 _ARRAYS = "weight", "grad", "new"

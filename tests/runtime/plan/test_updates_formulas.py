@@ -1,5 +1,6 @@
 """Optimizers whose formulas are traced: programs on a CPU, in steps and alone."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,52 @@ def test_a_rule_of_a_user(until):
         fast.step(*batch(i), 0.05), plain.step(*batch(i), 0.05)
         same(plain, fast)
         assert ("stepped" in fast.step.explain()) is (i >= until)
+
+
+FACTORS = {
+    "power": lambda step, rate: rate * 0.9**step,
+    "root": lambda step, rate: (rate / (1 + step)) ** 0.5,
+    "branch": lambda step, rate: rate if step < 3 else -abs(rate) / step,
+    "math": lambda step, rate: rate * math.sqrt(step),
+    "list": lambda step, rate: rate * [3, 1, 2][step % 3],
+    "round": lambda step, rate: rate * round(step / 2),
+    "numpy": lambda step, rate: np.float64(0.5) ** step * rate + np.sqrt(rate),
+    "smallest": lambda step, rate: min(rate, 1 / step) // 0.01 * 0.01,
+}
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_numbers_of_a_formula_follow_step_rate_and_options(factor):
+    class Rule(Elementwise):
+        share = 1.0
+
+        def write(self, new, weight, grad, state, rate):
+            made = self.share * FACTORS[factor](state["step"], rate)
+            new[...] = weight - made * grad
+
+    rules = []
+    trained = [
+        Trained(lambda: rules.append(Rule()) or rules[-1], planned=p) for p in (1, 0)
+    ]
+    for i in range(8):
+        for rule, each in zip(rules, trained, strict=True):
+            rule.share = 0.5 if i > 5 else 1.0
+            each.step(*batch(i), 0.05 + 0.01 * i)
+        same(*reversed(trained))
+
+
+@pytest.mark.parametrize("name", sorted(PEERS.keys() - {"NAdam"}))
+def test_a_formula_is_not_traced_for_each_step(name, monkeypatch):
+    kind, calls = getattr(optim, name), []
+    write = kind.write
+    monkeypatch.setattr(kind, "write", lambda *a: (calls.append(1), write(*a)))
+    made = Trained(lambda: kind(**PEERS[name]))
+    for i in range(8):
+        made.step(*batch(i), 0.01)
+    known = len(calls)
+    for i in range(8):
+        made.step(*batch(i), 0.02 / (1 + i))
+    assert len(calls) == known
 
 
 def counted(state):
