@@ -6,43 +6,40 @@ from collections.abc import Callable
 from typing import Any
 
 from burnish.errors import InputError
-from burnish.nn import batch_norm, norm
-from burnish.nn.activation import (
+from burnish.nn.activations.piecewise import (
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    PReLU,
+    ReLU,
+    ReLU6,
+    RReLU,
+    Shrink,
+    Softshrink,
+    Threshold,
+    ThresholdedReLU,
+)
+from burnish.nn.activations.probabilities import LogSoftmax, Softmax, Softmax2d, Softmin
+from burnish.nn.activations.smooth import (
     CELU,
     ELU,
     GELU,
     GLU,
     SELU,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
     LogSigmoid,
-    LogSoftmax,
     Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
     Sigmoid,
     SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
     Softplus,
     Softsign,
     Tanh,
+    Tanhshrink,
 )
 from burnish.nn.basic import Identity
 from burnish.nn.core.module import Module
-from burnish.nn.gated import (
-    Hardshrink,
-    RReLU,
-    Shrink,
-    Softshrink,
-    Tanhshrink,
-    Threshold,
-    ThresholdedReLU,
-)
+from burnish.nn.norms import batch_norm, layer_norm
 
 
 def activation(kind: str | Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -70,8 +67,8 @@ def normalization(kind: str, num_features: int, **options: Any) -> Module:
     layer = _chosen("normalization", _NORMALIZATIONS, kind)
     if layer is Identity:
         return Identity()
-    if layer is norm.GroupNorm:
-        return norm.GroupNorm(num_channels=num_features, **options)
+    if layer is layer_norm.GroupNorm:
+        return layer_norm.GroupNorm(num_channels=num_features, **options)
     made: Module = layer(num_features, **options)
     return made
 
@@ -119,11 +116,11 @@ _NORMALIZATIONS = {
     "batch1d": batch_norm.BatchNorm1d,
     "batch2d": batch_norm.BatchNorm2d,
     "batch3d": batch_norm.BatchNorm3d,
-    "group": norm.GroupNorm,
+    "group": layer_norm.GroupNorm,
     "identity": Identity,
     "instance1d": batch_norm.InstanceNorm1d,
     "instance2d": batch_norm.InstanceNorm2d,
     "instance3d": batch_norm.InstanceNorm3d,
-    "layer": norm.LayerNorm,
-    "rms": norm.RMSNorm,
+    "layer": layer_norm.LayerNorm,
+    "rms": layer_norm.RMSNorm,
 }

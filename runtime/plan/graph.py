@@ -19,10 +19,10 @@ from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
 from burnish.capture.step import changes, is_assignment, is_update
 from burnish.capture.tape import Ref
-from burnish.nn.batch_norm import counted, moved_towards
 from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized
 from burnish.nn.lowbit.input_quantizer import calibrated
+from burnish.nn.norms.batch_norm import counted, moved_towards
 from burnish.operator import Operator
 from burnish.pytree import mapped
 from burnish.tensor import Tensor

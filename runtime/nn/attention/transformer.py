@@ -19,7 +19,7 @@ from burnish.nn.attention.transformer_layers import (
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Param
-from burnish.nn.norm import LayerNorm
+from burnish.nn.norms.layer_norm import LayerNorm
 from burnish.tensor import Tensor
 
 

@@ -15,7 +15,7 @@ from burnish.nn.choose import activation as chosen
 from burnish.nn.core.layer import Layer
 from burnish.nn.dropout import Dropout
 from burnish.nn.linear import Linear
-from burnish.nn.norm import LayerNorm
+from burnish.nn.norms.layer_norm import LayerNorm
 from burnish.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]

@@ -13,9 +13,9 @@ from burnish.backend.cuda.graphs.live import Live
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nn.adapters.reparameterize import Reparameterized
-from burnish.nn.batch_norm import BatchNorm1d
 from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
+from burnish.nn.norms.batch_norm import BatchNorm1d
 from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.norm import batch_norm_train
 from burnish.optim.core.rounded import Rounded

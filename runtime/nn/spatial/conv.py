@@ -14,7 +14,7 @@ from burnish.nn import init
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
 from burnish.nn.lowbit import integers
-from burnish.nn.padding import MODES
+from burnish.nn.spatial.padding import MODES
 from burnish.ops._kernels.window import each, pairs
 from burnish.tensor import Tensor
 

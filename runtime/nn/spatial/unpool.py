@@ -10,7 +10,7 @@ from burnish.backend import namespace
 from burnish.errors import InputError
 from burnish.nn.compared import is_equal
 from burnish.nn.core.layer import Layer
-from burnish.nn.pool import Pool
+from burnish.nn.spatial.pool import Pool
 from burnish.ops._kernels.window import each
 from burnish.steps import step
 from burnish.tensor import Tensor

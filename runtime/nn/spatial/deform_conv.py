@@ -7,7 +7,7 @@ from typing import Any
 
 from burnish import ops
 from burnish.errors import InputError
-from burnish.nn.conv import Kernel
+from burnish.nn.spatial.conv import Kernel
 from burnish.tensor import Tensor
 
 

@@ -1,0 +1,1 @@
+"""Normalisation as layers, by statistics of the batch or within one example."""

@@ -1,0 +1,1 @@
+"""Recurrent layers, over whole sequences and as cells for one step."""

@@ -1,0 +1,1 @@
+"""Layers over spatial axes: convolution, pooling, padding, resizing."""
