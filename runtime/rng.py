@@ -16,7 +16,8 @@ import numpy as np
 
 from burnish.backend import Array, Device
 from burnish.backend.cuda.elementwise import random
-from burnish.backend.cuda.kernels import LONG
+from burnish.backend.philox import drawn_mask
+from burnish.kernels import direct
 
 _streams: tuple[np.random.Generator, np.random.Generator] | None = None
 
@@ -30,10 +31,7 @@ _drawing = _Drawing()
 
 
 def seed(value: int) -> None:
-    """Start every later draw of this process from `value`, on every device.
-
-    Dropout's masks differ between a CPU and a GPU, which draws its own.
-    """
+    """Start every later draw of this process from `value`, on every device."""
     if _drawing.observer is not None:
         _drawing.observer()
     _start(np.random.default_rng(value))
@@ -134,12 +132,26 @@ def normal(
 def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Array:
     """Booleans, True with `probability`, shape `shape`, on `device`.
 
-    A GPU draws them itself, by a key that is drawn here: others than a CPU's.
+    They come from a counter-based generator by a key that is drawn on the host: the
+    same on a CPU and on a GPU.
     """
-    if device.kind == "cuda" and prod(shape) < LONG:
-        return random.keep_mask(shape, probability, _key, device.index)
-    return device.put(generator().random(shape, np.float32) < probability)
+    if device.kind == "cuda":
+        return random.keep_mask(shape, probability, key, device.index)
+    count, drawn = prod(shape), key()
+    if not direct.usable() or not count:
+        return drawn_mask(count, probability, drawn).reshape(shape)
+    kept = np.empty(shape, bool)
+    direct.launch(
+        "keep_mask",
+        direct.shares(count),
+        key=np.array([drawn], np.uint64),
+        out=kept,
+        count=count,
+        probability=probability,
+    )
+    return kept
 
 
-def _key() -> int:
+def key() -> int:
+    """The key of a counter-based generator's draw."""
     return int(generator().integers(1 << 63))

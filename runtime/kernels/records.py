@@ -275,6 +275,7 @@ RECORDS = (
     ),
     _record("powers", "x out", "count", "p"),
     _record("clip_factor", "x out", "count", "p limit epsilon"),
+    _record("keep_mask", "key out", "count", "probability"),
 )
 """Every kind, in the order of its number."""
 

@@ -29,14 +29,8 @@ class Dropout(Layer):
         return self._drop(x, self._mask(x))
 
     def _drop(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-        device = Device(x.device)
-        if device.kind == "cuda" and self.p < 1:
-            kept = keep_mask(shape, 1 - self.p, device)
-            return dropped(x, kept, factor=1 / (1 - self.p))
-        mask = _kept(x, shape, 1 - self.p)
-        if self.p < 1:
-            mask = mask * (1 / (1 - self.p))
-        return x * mask
+        kept = keep_mask(shape, 1 - self.p, Device(x.device))
+        return dropped(x, kept, factor=1 / (1 - self.p) if self.p < 1 else 1.0)
 
     def _mask(self, x: Tensor) -> tuple[int, ...]:
         return x.shape

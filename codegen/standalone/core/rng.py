@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
+
+from burnish.backend.philox import drawn_mask
 
 _source: list[np.random.Generator] = []
 
@@ -41,4 +44,5 @@ def normal(
 
 def keep_mask(shape: tuple[int, ...], probability: float, device: Any) -> np.ndarray:
     """Booleans, True with `probability`, shape `shape`."""
-    return generator().random(shape, np.float32) < probability
+    key = int(generator().integers(1 << 63))
+    return drawn_mask(prod(shape), probability, key).reshape(shape)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from burnish.backend import Array, namespace, special
-from burnish.operator import operator
+from burnish.operator import memory_bound, operator
 from burnish.ops._kernels.blocks import blockwise, filled, keep
 from burnish.ops.arithmetic import abs_, square
 from burnish.ops.compare import where
@@ -44,6 +44,7 @@ def _gated(y, g, x, above, below, slope):
         y *= slope
 
 
+@memory_bound
 @operator
 def dropped(x, kept, *, factor: float) -> Array:
     """x * factor where kept, else 0 (NaN stays); kept broadcasts to x."""

@@ -11,11 +11,8 @@ from burnish.draws import keep_mask
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._kernels.blocks import blockwise, filled, positive
-from burnish.ops._kernels.slopes import (
-    gelu_gradient,
-    swish_gradient,
-)
-from burnish.ops._shapes import axes_of, cast
+from burnish.ops._kernels.slopes import dropped, gelu_gradient, swish_gradient
+from burnish.ops._shapes import axes_of
 from burnish.ops.arithmetic import abs_, minimum, square
 from burnish.ops.compare import where
 from burnish.ops.elementary import exp, tanh
@@ -215,5 +212,5 @@ def dropout(x: Any, p: float = 0.5) -> Array:
     if not p:
         return x
     device = x.device if isinstance(x, Variable) else Device.of(x)
-    kept = cast(keep_mask(x.shape, 1 - p, device), dtype=x.dtype)
-    return x * (kept / (1 - p) if p < 1 else kept)
+    kept = keep_mask(x.shape, 1 - p, device)
+    return dropped(x, kept, factor=1 / (1 - p) if p < 1 else 1.0)

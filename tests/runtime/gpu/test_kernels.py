@@ -315,5 +315,7 @@ def test_dropout_masks_follow_the_seed():
     again = rng.keep_mask((100_003,), 0.75, device)
     assert (first == again).all()
     assert (first != second).any()
+    seed(3)
+    assert (first.get() == rng.keep_mask((100_003,), 0.75, Device("cpu"))).all()
     assert abs(float(first.mean()) - 0.75) < 0.01
     assert abs(float((first & second).mean()) - 0.75**2) < 0.01
