@@ -65,7 +65,10 @@ class LBFGS(Rule):
                 f"LBFGS.step: expected a function that computes the loss, "
                 f"got a {type(closure).__name__}"
             )
-        loss = _Loss(module, closure, self.clip)
+        with module.device.computing():
+            return self._step(learning_rate, _Loss(module, closure, self.clip))
+
+    def _step(self, learning_rate: float, loss: _Loss) -> float:
         here = loss.now()
         first = here.value
         if float(abs(here.gradient).max()) <= self.tolerance_grad:

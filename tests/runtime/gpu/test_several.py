@@ -117,6 +117,22 @@ def test_the_second_device_computes_eagerly():
         assert Device.of(array) == Device("cuda:1"), name
 
 
+def test_lbfgs_computes_on_the_second_device():
+    needs_gpus(2)
+    rng = np.random.default_rng(0)
+    model = nn.Linear(6, 2)
+    x, t = (Tensor(rng.normal(size=(8, n)).astype(np.float32)) for n in (6, 2))
+    found = []
+    for device in ("cpu", "cuda:1"):
+        net, rule = model.fork(f"{device}:autodiff"), optim.LBFGS(max_iter=5)
+        near, far = x.to(device), t.to(device)
+        for _ in range(3):
+            rule.step(0.1, net, lambda n=net, x=near, t=far: ((n(x) - t) ** 2).mean())
+        assert Device.of(net.weight.data) == Device(device)
+        found.append(net.weight.numpy())
+    np.testing.assert_allclose(*found, 1e-4, 1e-5)
+
+
 def test_tensors_are_made_on_the_device_they_name():
     needs_gpus(2)
     made = [
