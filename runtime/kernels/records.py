@@ -139,17 +139,6 @@ RECORDS = (
         "eps",
     ),
     _record(
-        "conv_pack",
-        "weight taps out",
-        "groups rows channels n_taps group_step row_step channel_step",
-    ),
-    _record(
-        "conv_map",
-        "x weight taps bias out space",
-        f"batch groups channels rows n_taps {_GRID} image plane to0 to1 to2 out_image "
-        "out_plane out_start splits room room_rows",
-    ),
-    _record(
         "depthwise",
         "x weight taps numbers bias out space",
         f"planes channels multiplier n_taps all_taps {_GRID} {_COPY} to0 to1 to2 "
@@ -325,9 +314,6 @@ VOTES = {"sum": 0, "min": 1, "max": 2}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 POWERS = {"block": 1 << 12}
 """Of sums of powers: the elements that are summed at a time."""
-BLOCKING = {"depth": 256, "panels": 6}
-"""Of convolutions of plain maps: products that are summed at a time, and panels of two
-vectors of places in a block."""
 
 
 def reference(array: int, place: int = 0) -> int:
@@ -411,7 +397,6 @@ def header() -> str:
     lines.append(_enum("CELL", CELLS))
     lines.append(_enum("GEMV", GEMV))
     lines.append(_enum("REDUCE", REDUCTIONS))
-    lines.append(_enum("BLOCKING", BLOCKING))
     lines.append(_enum("DECAY", DECAYS))
     lines.append(_enum("POWERS", POWERS))
     lines.append(_enum("FORMULA", FORMULA))

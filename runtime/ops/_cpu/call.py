@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -41,6 +42,19 @@ def _direct() -> Any:
     from burnish.kernels import direct
 
     return direct
+
+
+def single(
+    name: str, arrays: tuple[Any, ...], options: dict[str, Any], shape: tuple[int, ...]
+) -> Any:
+    """The result of an operator's own plan, of this shape; None where it declines."""
+    return _plans().single(name, arrays, options, shape)
+
+
+@functools.cache
+def _plans() -> Any:
+    """The module of single operators' plans, a layer above: for the first that runs."""
+    return import_module("burnish.plan.single")
 
 
 def launch(kernel: str, work: float, **fields: Any) -> None:

@@ -7,15 +7,18 @@ from math import prod
 import numpy as np
 
 from burnish.ops import conv, pool
-from burnish.ops._cpu.call import dense, suits
+from burnish.ops._cpu.call import dense, single, suits, usable
 from burnish.ops._kernels.window import window
 
-_FEW_PRODUCTS = 1 << 18
-_FEW_ROWS = 6
-_FEW_DEEP = 64
+_FEW_PRODUCTS = 1 << 16
+_FEW_INS, _FEW_OUTS = 2, 6
 _FEW_TAPS = 2
-_FEW_PLACES = 256
-"""Below any of these, or where a stride goes over more places, NumPy's products win."""
+"""Below any of these NumPy's products win: kernels compute 16 channels at a time."""
+
+_LARGE = 1 << 20
+_THIN = 9
+"""Depthwise kernels go plane by plane for maps of at least so many elements and windows
+of at most so many taps: to copy the maps to blocks of channels takes longer."""
 
 
 @conv.conv.on("numpy")
@@ -23,27 +26,31 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     options = {"stride": stride, "padding": padding, "dilation": dilation}
     if _is_single(x, weight) and _fits(x, weight, bias, groups):
         w = window("conv", x.shape[2:], weight.shape[2:], *options.values())
-        given = dense(x), dense(weight), dense(bias)
-        if 1 < groups == x.shape[1]:
-            if maps := _planes(x, w):
-                return maps.depthwise(*given, w)
-        elif maps := _forward_maps(x, w, len(weight) // groups, weight[0].size):
-            return maps.correlated(*given, w, groups)
+        shape = len(x), len(weight), *w.out
+        if 1 < groups == x.shape[1] and (maps := _planes(x, w, len(weight) // groups)):
+            return maps.depthwise(dense(x), dense(weight), dense(bias), w)
+        products = prod(shape) * weight[0].size
+        if _has_taps(w) and _is_worth(products, x.shape[1], len(weight)):
+            y = _planned("conv", (x, weight, bias), w, groups, shape)
+            if y is not None:
+                return y
     return conv.conv.value(x, weight, bias, **options, groups=groups)
 
 
 @conv.conv_input_gradient.on("numpy")
 def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     options = {"stride": stride, "padding": padding, "dilation": dilation}
-    outs = len(weight) // groups
+    outs, ins = len(weight) // groups, weight.shape[1]
     if _is_single(g, weight) and g.shape[1] == len(weight) == outs * groups:
         w = conv.window_of(g, weight.shape[2:], stride, padding, dilation)
-        given = dense(g), dense(weight), w, sizes
-        if outs == weight.shape[1] == 1 < groups:
-            if maps := _planes(g, w):
-                return maps.depthwise_input_gradient(*given)
-        elif maps := _maps(g, w, weight.shape[1], outs * prod(w.kernel)):
-            return maps.input_gradient(*given, groups)
+        shape = len(g), ins * groups, *sizes
+        if outs == ins == 1 < groups and (maps := _planes(g, w)):
+            return maps.depthwise_input_gradient(dense(g), dense(weight), w, sizes)
+        products = g.size * weight[0].size
+        if _has_taps(w) and _is_worth(products, len(weight), shape[1]):
+            x = _planned("conv_input_gradient", (g, weight), w, groups, shape)
+            if x is not None:
+                return x
     return conv.conv_input_gradient.value(
         g, weight, sizes=sizes, **options, groups=groups
     )
@@ -52,11 +59,19 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
 @conv.conv_weight_gradient.on("numpy")
 def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     options = {"stride": stride, "padding": padding, "dilation": dilation}
-    is_depthwise = 1 < groups == x.shape[1] and not g.shape[1] % groups
-    if is_depthwise and _is_single(x, g) and len(x) == len(g):
+    ins, outs = x.shape[1] // groups, g.shape[1] // groups
+    are_whole = (ins * groups, outs * groups) == (x.shape[1], g.shape[1])
+    if _is_single(x, g) and len(x) == len(g) and are_whole:
         w = conv.window_of(g, kernel, stride, padding, dilation)
-        if maps := _planes(x, w):
+        shape = g.shape[1], ins, *w.kernel
+        if ins == 1 < groups and (maps := _planes(x, w, outs)):
             return maps.depthwise_weight_gradient(dense(x), dense(g), w)
+        products = g.size * prod(shape[1:])
+        is_dense = _has_taps(w) or prod(w.stride) == 1
+        if is_dense and _is_worth(products, x.shape[1], g.shape[1]):
+            found = _planned("conv_weight_gradient", (x, g), w, groups, shape)
+            if found is not None:
+                return found
     return conv.conv_weight_gradient.value(
         x, g, kernel=kernel, **options, groups=groups
     )
@@ -73,7 +88,39 @@ def _fits(x, weight, bias, groups):
     return alike and x.shape[1] == weight.shape[1] * groups and not len(weight) % groups
 
 
-def _planes(x, w):
+def _has_taps(w):
+    """Whether a window has several taps: those of one are products of matrices."""
+    return prod(w.kernel) >= _FEW_TAPS
+
+
+def _is_worth(products, ins, outs):
+    """Whether a plan is faster for so many products, and channels that they go over."""
+    return (
+        products >= _FEW_PRODUCTS and ins >= _FEW_INS and outs >= _FEW_OUTS and usable()
+    )
+
+
+def _planned(name, arrays, w, groups, shape):
+    """The operator's result by its plan; None where there is none.
+
+    Groups that are no blocks of channels are merged with zeros between them: where a
+    result is not finite, its NaN may have come from another group.
+    """
+    options = {
+        "stride": w.stride,
+        "padding": w.pads,
+        "dilation": w.dilation,
+        "groups": groups,
+        "kernel": w.kernel,
+    }
+    made = single(name, tuple(map(dense, arrays)), options, shape)
+    if groups > 1 and made is not None:
+        flat = made.reshape(-1)
+        return made if np.isfinite(np.dot(flat, flat)) else None
+    return made
+
+
+def _maps(x, w):
     """The module of kernels that go plane by plane, where they take such an array."""
     if not suits(x):
         return None
@@ -82,28 +129,19 @@ def _planes(x, w):
     return maps if maps.fits(x, w) else None
 
 
-def _forward_maps(x, w, rows, depth):
-    """`_maps` for a convolution itself, which may go over places by a stride."""
-    strided = prod(w.stride) > 1 and prod(w.out) > _FEW_PLACES
-    return None if strided else _maps(x, w, rows, depth)
+def _planes(x, w, multiplier=1):
+    """`_maps` where depthwise convolutions are faster so than in blocks of channels."""
+    return _maps(x, w) if multiplier > 1 or _is_thin(x, w) else None
 
 
-def _maps(x, w, rows, depth):
-    """The module of kernels that multiply, where NumPy's products are slower.
-
-    rows: channels of the result in a group. depth: how many numbers each one sums.
-    """
-    products = len(x) * prod(w.out) * rows * depth
-    if rows < _FEW_ROWS or products < _FEW_PRODUCTS:
-        return None
-    if prod(w.kernel) < _FEW_TAPS or depth < _FEW_DEEP:
-        return None
-    return _planes(x, w)
+def _is_thin(x, w):
+    """Whether copies of a map take longer than what is computed of them."""
+    return prod(w.stride) == 1 and prod(w.kernel) <= _THIN and x.size >= _LARGE
 
 
 @pool.max_pool.vjp("x", on="numpy")
 def _(g, y, x, **options):
     w = pool.window_of("max_pool", x, *options.values())
-    if x.dtype == g.dtype == np.float32 and (maps := _planes(x, w)):
+    if x.dtype == g.dtype == np.float32 and (maps := _maps(x, w)):
         return maps.max_pool_gradient(dense(g), dense(x), w)
     return NotImplemented

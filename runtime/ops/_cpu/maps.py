@@ -1,4 +1,4 @@
-"""Convolutions of plain maps (N, C, *S), and their gradient to the input, by kernels.
+"""Depthwise convolutions of plain maps (N, C, *S), and their gradients, by kernels.
 
 A kernel is given the places of a map it fills, and for every tap of the window where
 each of them reads: place * step + offset along three axes, the first ones 1 where there
@@ -18,12 +18,9 @@ import numpy as np
 
 from burnish.backend import Array
 from burnish.kernels import direct
-from burnish.kernels.records import BLOCKING
 from burnish.ops._kernels.window import Window
 
 _LONGEST = 1 << 20
-_PADDED = 12  # rows that a product takes at most
-_CACHE = 1 << 16  # elements of rows that stay in cache
 
 
 class _Grid(NamedTuple):
@@ -38,34 +35,6 @@ class _Grid(NamedTuple):
 def fits(x: Array, w: Window) -> bool:
     """Whether kernels can count the elements of such a map."""
     return len(w.kernel) <= 3 and x.size < 1 << 31 and max(x.shape[2:]) < _LONGEST
-
-
-def correlated(
-    x: Array, weight: Array, bias: Array | None, w: Window, groups: int
-) -> Array:
-    """x (N, C, *S), weight (O, C/groups, *K), bias (O,) -> (N, O, *P)"""
-    outs, ins = weight.shape[0] // groups, weight.shape[1]
-    y = np.empty((len(x), outs * groups, *w.out), np.float32)
-    grid, all_taps = _forward(x.shape[2:], w), prod(w.kernel)
-    steps = (outs * ins * all_taps, ins * all_taps, all_taps)
-    _fill(y, x, weight, bias, grid, groups, steps, (0,) * 3, (1,) * 3)
-    return y
-
-
-def input_gradient(
-    g: Array, weight: Array, w: Window, sizes: tuple[int, ...], groups: int
-) -> Array:
-    """x's gradient (N, C, *sizes), from g (N, O, *P)"""
-    outs, ins = weight.shape[0] // groups, weight.shape[1]
-    x = np.empty((len(g), ins * groups, *sizes), np.float32)
-    all_taps = prod(w.kernel)
-    steps = (outs * ins * all_taps, all_taps, ins * all_taps)
-    for phase in itertools.product(*map(range, w.stride)):
-        grid = _backward(phase, sizes, w)
-        if prod(grid.places):
-            given = _three(phase, 0), _three(w.stride, 1)
-            _fill(x, g, weight, None, grid, groups, steps, *given)
-    return x
 
 
 def depthwise(x: Array, weight: Array, bias: Array | None, w: Window) -> Array:
@@ -163,42 +132,6 @@ def _copied(grid: _Grid) -> tuple[dict[str, int], int]:
     fields = {f"low{i}": low[i] for i in range(3)}
     fields |= {f"wide{i}": wide[i] for i in range(3)}
     return {**fields, "row": row}, wide[0] * wide[1] * row
-
-
-def _fill(
-    y: Array, x: Array, weight: Array, bias: Array | None, grid: _Grid, groups: int,
-    steps: tuple[int, int, int], start: tuple[int, ...], apart: tuple[int, ...],
-) -> None:  # fmt: skip
-    """Fill places of y, `apart` from one another, by products of weights with x.
-
-    steps: of weight, from a group to the next, a row (a channel of y), a channel of x.
-    """
-    library = direct.usable()
-    assert library is not None
-    rows, ins, taps = y.shape[1] // groups, x.shape[1] // groups, len(grid.taps)
-    padded = -(-rows // _PADDED) * _PADDED
-    count = len(x) * prod(grid.places)
-    parts = direct.shares(count * rows * groups * ins * taps / 8)
-    packed = np.empty(groups * padded * ins * taps, np.float32)
-    direct.launch(
-        "conv_pack", 1 if packed.size < _CACHE else parts, weight=weight,
-        taps=grid.taps, out=packed, groups=groups, rows=rows, channels=ins,
-        n_taps=taps, group_step=steps[0], row_step=steps[1], channel_step=steps[2],
-    )  # fmt: skip
-    wide = BLOCKING["panels"] * 2 * library.width
-    floats = wide * (BLOCKING["depth"] + padded + taps + 4 + taps // library.width + 1)
-    room = -(-4 * floats // 64) * 64
-    pitch = _pitch(y.shape[2:])
-    direct.launch(
-        "conv_map", parts, x=x, weight=packed, taps=grid.offsets, bias=bias, out=y,
-        space=np.empty(parts * room, np.uint8), batch=len(x), groups=groups,
-        channels=ins, rows=rows, n_taps=taps, **_numbers(x, grid),
-        image=prod(x.shape[1:]), plane=prod(x.shape[2:]),
-        **{f"to{i}": pitch[i] * apart[i] for i in range(3)},
-        out_image=prod(y.shape[1:]), out_plane=prod(y.shape[2:]),
-        out_start=sum(p * s for p, s in zip(pitch, start, strict=True)),
-        splits=-(-parts // (groups * -(-count // wide))), room=room, room_rows=padded,
-    )  # fmt: skip
 
 
 def _forward(sizes: tuple[int, ...], w: Window) -> _Grid:

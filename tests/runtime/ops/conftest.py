@@ -6,6 +6,7 @@ import pytest
 
 from burnish.kernels import direct, library
 from burnish.ops._cpu import call, norm
+from burnish.plan.single import Single
 
 
 @pytest.fixture
@@ -43,6 +44,13 @@ def launched(monkeypatch):
 
         return call
 
+    planned = Single.__call__
+
+    def noted_plan(plan, *arrays):
+        names.extend(plan.kernels)
+        return planned(plan, *arrays)
+
+    monkeypatch.setattr(Single, "__call__", noted_plan)
     monkeypatch.setattr(direct, "prepared", noted_later)
     monkeypatch.setattr(direct, "run", noted)
     monkeypatch.setattr(direct, "launch", noted_alone)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -65,11 +67,9 @@ class Drawn:
 
 @pytest.fixture
 def always(monkeypatch):
-    """Kernels are used also where NumPy's products are faster."""
-    for name in ("_FEW_PRODUCTS", "_FEW_ROWS", "_FEW_DEEP"):
+    """Plans are used also where NumPy's products are faster."""
+    for name in ("_FEW_PRODUCTS", "_FEW_INS", "_FEW_OUTS", "_FEW_TAPS"):
         monkeypatch.setattr(convolution, name, 0)
-    monkeypatch.setattr(convolution, "_FEW_PLACES", 1 << 30)
-    monkeypatch.setattr(convolution, "_FEW_TAPS", 0)
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -78,18 +78,22 @@ def test_convolutions(rank, seed, launched, always):
     drawn = Drawn(seed, rank)
     args, options = (drawn.x, drawn.weight, drawn.bias), drawn.options
     (y,) = same_for_any_threads(lambda: conv(*args, **options))
-    assert set(launched) == {"conv_pack", "conv_map"}
+    assert "conv" in launched
     close(y, conv.value(*wide(args), **options), 64)
     g = values(*y.shape, seed=9)
     launched.clear()
     given = {**options, "sizes": drawn.sizes}
     (dx,) = same_for_any_threads(lambda: conv_input_gradient(g, drawn.weight, **given))
-    assert set(launched) == {"conv_pack", "conv_map"}
+    assert "conv" in launched
     close(dx, conv_input_gradient.value(*wide([g, drawn.weight]), **given), 64)
-    checked_by_differences(conv, args, g, [dx, None, None], options)
+    given = {**options, "kernel": drawn.weight.shape[2:]}
+    (dw,) = same_for_any_threads(lambda: conv_weight_gradient(drawn.x, g, **given))
+    assert "conv_weight" in launched
+    close(dw, conv_weight_gradient.value(*wide([drawn.x, g]), **given), 64)
+    checked_by_differences(conv, args, g, [dx, dw, None], options)
 
 
-def test_deep_convolutions_are_summed_in_blocks(launched, always):
+def test_deep_convolutions(launched, always):
     x, weight = values(3, 150, 9, 11), values(40, 150, 3, 3, seed=1)
     options = {"padding": 1, "stride": 2}
     y = conv(x, weight, **options)
@@ -98,33 +102,53 @@ def test_deep_convolutions_are_summed_in_blocks(launched, always):
     given = {"sizes": (9, 11), "padding": ((1, 1), (1, 1)), "stride": 2}
     dx = conv_input_gradient(g, weight, **given)
     close(dx, conv_input_gradient.value(*wide([g, weight]), **given), 64)
-    assert launched.count("conv_map") == 5  # one, and a phase of the stride each
+    assert launched.count("conv") == 2
 
 
 def test_places_that_no_tap_reaches_are_zero(launched, always):
     g, weight = values(2, 8, 3, 3), values(8, 7, 1, 1, seed=1)
     given = {"sizes": (7, 8), "padding": ((0, 0), (0, 0)), "stride": 3}
     dx = conv_input_gradient(g, weight, **given)
-    assert "conv_map" in launched
+    assert "conv" in launched
     close(dx, conv_input_gradient.value(*wide([g, weight]), **given))
     assert not dx[:, :, 1::3].any()
 
 
+def test_one_plan_serves_calls_at_the_same_time(always):
+    given = [
+        (values(2, 6, 30, 31, seed=i), values(8, 6, 3, 3, seed=i)) for i in range(8)
+    ]
+    wanted = [conv(x, weight, padding=1) for x, weight in given]
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(lambda pair: conv(*pair, padding=1), given * 4)]
+    for y, want in zip(found, wanted * 4, strict=True):
+        np.testing.assert_array_equal(y, want)
+
+
+@pytest.fixture(params=[True, False], ids=["planes", "blocks"])
+def thin(request, always, monkeypatch):
+    """The kernels of depthwise convolutions: plane by plane, and in blocks."""
+    monkeypatch.setattr(convolution, "_is_thin", lambda x, w: request.param)
+    both = ("depthwise", "depthwise_weight"), ("window", "window_weight")
+    return both[0] if request.param else both[1]
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_depthwise(rank, seed, launched):
+def test_depthwise(rank, seed, launched, thin):
     drawn = Drawn(seed, rank)
     c, many = max(2, drawn.x.shape[1] % 19), 1 + seed % 2
     x, options = values(len(drawn.x), c, *drawn.sizes), {**drawn.options, "groups": c}
     weight = values(c * many, 1, *drawn.weight.shape[2:], seed=1)
     bias = values(c * many, seed=2)
     (y,) = same_for_any_threads(lambda: conv(x, weight, bias, **options))
-    assert set(launched) == {"depthwise"}
+    whole, sums = thin if many == 1 else ("depthwise", "depthwise_weight")
+    assert whole in launched
     close(y, conv.value(*wide([x, weight, bias]), **options), 64)
     g = values(*y.shape, seed=9)
     given = {**options, "kernel": weight.shape[2:]}
     (dw,) = same_for_any_threads(lambda: conv_weight_gradient(x, g, **given))
-    assert "depthwise_weight" in launched or not dw.any()
+    assert sums in launched or not dw.any()
     close(dw, conv_weight_gradient.value(*wide([x, g]), **given), 64)
     given = {**options, "sizes": drawn.sizes}
     (dx,) = same_for_any_threads(lambda: conv_input_gradient(g, weight, **given))
@@ -132,7 +156,7 @@ def test_depthwise(rank, seed, launched):
     checked_by_differences(conv, (x, weight, bias), g, [dx, dw, None], options)
 
 
-def test_depthwise_of_many_taps_and_places(launched):
+def test_depthwise_of_many_taps_and_places(launched, thin):
     x, weight = values(2, 3, 70, 90), values(3, 1, 5, 7, seed=1)
     options = {"stride": 1, "padding": ((2, 2), (3, 3)), "groups": 3}
     y = conv(x, weight, **options)
@@ -140,7 +164,7 @@ def test_depthwise_of_many_taps_and_places(launched):
     given = {**options, "kernel": (5, 7)}
     dw = conv_weight_gradient(x, y, **given)
     close(dw, conv_weight_gradient.value(*wide([x, y]), **given), 64)
-    assert set(launched) == {"depthwise", "depthwise_weight"}
+    assert set(thin) <= set(launched)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -159,13 +183,21 @@ def test_an_infinity_reaches_the_places_that_see_it(stride):
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf])
-def test_odd_numbers_go_where_the_plain_form_has_them(odd, always):
-    x, weight = values(2, 6, 9, 9), values(7, 6, 3, 3, seed=1)
+@pytest.mark.parametrize("groups", [1, 3])
+def test_odd_numbers_go_where_the_plain_form_has_them(groups, odd, always):
+    x, weight = values(2, 6, 9, 9), values(9, 6 // groups, 3, 3, seed=1)
     x[1, 2, 4, 4] = odd
-    y = conv(x, weight, padding=1)
+    options = {"padding": ((1, 1), (1, 1)), "groups": groups}
     with np.errstate(invalid="ignore"):
-        close(y, conv.value(*wide([x, weight]), padding=1), 64)
+        y = conv(x, weight, **options)
+        close(y, conv.value(*wide([x, weight]), **options), 64)
+        g = values(*y.shape, seed=2)
+        g[0, 1, 2, 2] = odd
+        dx = conv_input_gradient(g, weight, sizes=(9, 9), **options)
+        wanted = conv_input_gradient.value(*wide([g, weight]), sizes=(9, 9), **options)
+        close(dx, wanted, 64)
     assert np.isfinite(y[0]).all()
+    assert np.isfinite(dx[1]).all()
 
 
 def test_arrays_of_other_sizes_are_refused(launched, always):
