@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Unpack
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
@@ -12,6 +11,13 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     Unreadable,
     microsoft,
     rank,
+)
+from burnish.codegen.readers.microsoft.shared.halves import (
+    ONE,
+    PRODUCTS,
+    SUMS,
+    even_codes,
+    is_short,
 )
 from burnish.codegen.readers.microsoft.shared.layouts import (
     to_channels_first,
@@ -33,27 +39,47 @@ def dequantize(
     return op.DequantizeLinear(x, x_scale, x_zero_point, axis=axis)
 
 
-def _of_two(name: str) -> Callable[..., Any]:
-    def body(
-        op: Builder,
-        A: Any,
-        A_scale: Any,
-        A_zero_point: Any,
-        B: Any,
-        B_scale: Any,
-        B_zero_point: Any,
-        C_scale: Any,
-        C_zero_point: Any = None,
-    ) -> Any:
-        a = op.DequantizeLinear(A, A_scale, A_zero_point)
-        b = op.DequantizeLinear(B, B_scale, B_zero_point)
-        return op.QuantizeLinear(getattr(op, name)(a, b), C_scale, C_zero_point)
+@microsoft("QLinearAdd")
+def qlinear_add(
+    op: Builder,
+    A: Any,
+    A_scale: Any,
+    A_zero_point: Any,
+    B: Any,
+    B_scale: Any,
+    B_zero_point: Any,
+    C_scale: Any,
+    C_zero_point: Any = None,
+) -> Any:
+    if all(is_short(SUMS, scale, C_scale) for scale in (A_scale, B_scale)):
+        a = op.DequantizeLinear(A, op.Div(A_scale, C_scale), A_zero_point)
+        b = op.DequantizeLinear(B, op.Div(B_scale, C_scale), B_zero_point)
+        return even_codes(op, op.Add(a, b), C_zero_point)
+    a = op.DequantizeLinear(A, A_scale, A_zero_point)
+    b = op.DequantizeLinear(B, B_scale, B_zero_point)
+    return op.QuantizeLinear(op.Add(a, b), C_scale, C_zero_point)
 
-    return body
 
-
-microsoft("QLinearAdd")(_of_two("Add"))
-microsoft("QLinearMul")(_of_two("Mul"))
+@microsoft("QLinearMul")
+def qlinear_mul(
+    op: Builder,
+    A: Any,
+    A_scale: Any,
+    A_zero_point: Any,
+    B: Any,
+    B_scale: Any,
+    B_zero_point: Any,
+    C_scale: Any,
+    C_zero_point: Any = None,
+) -> Any:
+    if is_short(PRODUCTS, A_scale, C_scale, B_scale):
+        a = op.DequantizeLinear(A, ONE, A_zero_point)
+        b = op.DequantizeLinear(B, ONE, B_zero_point)
+        ratio = op.Div(op.Mul(A_scale, B_scale), C_scale)
+        return even_codes(op, op.Mul(op.Mul(a, b), ratio), C_zero_point)
+    a = op.DequantizeLinear(A, A_scale, A_zero_point)
+    b = op.DequantizeLinear(B, B_scale, B_zero_point)
+    return op.QuantizeLinear(op.Mul(a, b), C_scale, C_zero_point)
 
 
 @microsoft("QLinearSigmoid")
@@ -142,8 +168,15 @@ def qlinear_global_average_pool(
 ) -> Any:
     axes = rank(X) if channels_last else 0
     x = to_channels_first(op, X, axes)
-    y = op.GlobalAveragePool(op.DequantizeLinear(x, x_scale, x_zero_point))
-    y = op.QuantizeLinear(y, y_scale, y_zero_point)
+    if is_short(SUMS, x_scale, y_scale):
+        x = op.DequantizeLinear(x, ONE, x_zero_point)
+        count = op.ReduceProd(op.Shape(x, start=2), keepdims=0)
+        ratio = op.Div(x_scale, op.Mul(y_scale, op.CastLike(count, y_scale)))
+        y = op.ReduceSum(x, [*range(2, rank(X))])
+        y = op.QuantizeLinear(op.Mul(y, ratio), ONE, y_zero_point)
+    else:
+        y = op.GlobalAveragePool(op.DequantizeLinear(x, x_scale, x_zero_point))
+        y = op.QuantizeLinear(y, y_scale, y_zero_point)
     return to_channels_last(op, y, axes)
 
 
@@ -169,7 +202,10 @@ def qlinear_average_pool(
         count_include_pad=count_include_pad,
         **window,
     )
-    y = op.QuantizeLinear(y, y_scale, y_zero_point)
+    if is_short(SUMS, x_scale, y_scale):
+        y = even_codes(op, op.Div(y, y_scale), y_zero_point)
+    else:
+        y = op.QuantizeLinear(y, y_scale, y_zero_point)
     return to_channels_last(op, y, axes)
 
 
