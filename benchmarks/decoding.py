@@ -9,8 +9,12 @@ its own, one after another, so that one model is in memory at a time; the least 
 of several rounds counts. transformers runs eagerly, with a cache that grows or, as
 "transformers-static", with one of a fixed size. llama.cpp runs a GGUF file of the same
 shape, of floats, Q8_0 or Q4_0; it takes part where llama-cpp-python and gguf are
-installed. "share" is what the bytes of the weights that a token reads, divided by its
-processor time, are of what a kernel that sums an array reads in such a time.
+installed. onnxruntime runs a file of its own fused operators with weights of ours, in
+blocks along the inputs; its logits are compared with the plain call's on the numbers
+that the file holds ("apart": the difference as a share of their norm). Files are
+written by other processes. "share" is what the bytes of the weights that a token reads,
+divided by its processor time, are of what a kernel that sums an array reads in such a
+time; "peak" is the most memory that a process held.
 """
 
 from __future__ import annotations
@@ -71,8 +75,12 @@ SMALL = {
 }
 BITS = {"float32": 0, "8-bit": 8, "4-bit": 4, "plain": 0}
 THEIRS = ("transformers", "transformers-static")
+ONNX = {"onnxruntime": 0, "onnxruntime-8-bit": 8, "onnxruntime-4-bit": 4}
 GGUF = {"llama.cpp": "f32", "llama.cpp-8-bit": "q8_0", "llama.cpp-4-bit": "q4_0"}
-CONTENDERS = [*BITS, *THEIRS, *GGUF]
+CONTENDERS = [*BITS, *THEIRS, *ONNX, *GGUF]
+ROOM = 128  # positions that a cache has room for
+Stepped = tuple[Callable[[], Any], dict[str, float]]
+"""A function that decodes one more token; the bytes that it reads, as "bytes"."""
 
 
 def main() -> None:
@@ -83,10 +91,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
+    parser.add_argument("--write", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
+    if options.write:
+        print(json.dumps(_stages(options.one)[0](options)))
+    elif options.one:
         print(json.dumps(_measured(options)))
-        return
+    else:
+        _compare(parser, options)
+
+
+def _compare(parser: argparse.ArgumentParser, options: Any) -> None:
     names = options.contenders.split(",")
     if unknown := set(names) - set(CONTENDERS):
         parser.error(f"expected contenders of {', '.join(CONTENDERS)}, got {unknown}")
@@ -97,6 +112,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _sources(options.model, Path(folder))
         found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        for name in names:
+            _asked(name, options, folder, "--write")
         for _ in range(options.rounds):
             for name in names:
                 found[name].append(_asked(name, options, folder))
@@ -111,6 +128,7 @@ def main() -> None:
             f"{name:20}{best['wall'] * 1e3:8.1f} ms ({best['cpu'] * 1e3:.1f})"
             f"{1 / best['wall']:8.1f} tokens/s  share {speed:.2f}"
             f"  peak {best['peak'] / 1e9:.2f} GB"
+            + (f"  apart {best['apart']:.0e}" if "apart" in best else "")
         )
 
 
@@ -126,9 +144,9 @@ def _sources(model: str, folder: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _asked(name: str, options: Any, folder: str) -> dict[str, float]:
+def _asked(name: str, options: Any, folder: str, *more: str) -> dict[str, float]:
     command = [sys.executable, __file__, "--one", name, "--model", options.model]
-    command += ["--threads", str(options.threads), "--folder", folder]
+    command += ["--threads", str(options.threads), "--folder", folder, *more]
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     if ran.returncode:
@@ -139,20 +157,31 @@ def _asked(name: str, options: Any, folder: str) -> dict[str, float]:
 
 def _measured(options: Any) -> dict[str, float]:
     """Seconds of a token, wall and processor's, of this process's contender."""
-    import resource
-
-    make = _theirs if options.one in THEIRS else _ours
-    step, size = (_gguf if options.one in GGUF else make)(options)
+    step, found = _stages(options.one)[1](options)
     walls, times = [], []
     for _ in range(TOKENS):
         wall, cpu = time.perf_counter(), time.process_time()
         step()
         walls.append(time.perf_counter() - wall)
         times.append(time.process_time() - cpu)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    reads = _reads_a_second(options.threads)
-    found = {"wall": median(walls), "cpu": median(times), "bytes": size}
-    return {**found, "reads": reads, "peak": peak}
+    found |= {"wall": median(walls), "cpu": median(times), "peak": _peak()}
+    return {**found, "reads": _reads_a_second(options.threads)}
+
+
+def _stages(name: str) -> tuple[Callable[[Any], Any], Callable[[Any], Stepped]]:
+    """What writes the file of a contender, and what reads it and gives a step."""
+    if name in THEIRS:
+        return (lambda options: None), _theirs
+    if name in ONNX:
+        return _onnx_file, _onnx
+    return (_gguf_file, _gguf) if name in GGUF else (_our_file, _ours)
+
+
+def _peak() -> int:
+    """The most bytes that this process held; getrusage's begin with its parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (peak,) = (line for line in lines if line.startswith("VmHWM"))
+    return int(peak.split()[1]) * 1024
 
 
 def _reads_a_second(threads: int) -> float:
@@ -178,48 +207,99 @@ def _reads_a_second(threads: int) -> float:
     return x.nbytes / best
 
 
-def _ours(options: Any) -> tuple[Callable[[], Any], float]:
+def _model(options: Any) -> Any:
     sys.path.insert(0, options.folder)
     from decoded import Model  # type: ignore[import-not-found]
 
-    import burnish
-    from burnish.generation import Cache, Decoder
+    return Model(**SHAPES[options.model][2])
+
+
+def _prompt() -> Any:
+    return np.random.default_rng(0).integers(0, 1000, (1, PROMPT))
+
+
+def _our_file(options: Any) -> None:
     from burnish.lowbit import Level, QuantScheme
 
-    burnish.set_num_threads(options.threads)
-    model = Model(**SHAPES[options.model][2])
+    model = _model(options)
     if bits := BITS[options.one]:
         scheme = QuantScheme(f"q{bits}s", level=Level.block(32))
         for param in model.parameters():  # one float weight at a time in memory
             if len(param.shape) > 1:
                 param.assign(param.quantize(scheme))
-    ids = np.random.default_rng(0).integers(0, 1000, (1, PROMPT))
+    model.save_file(Path(options.folder, f"{options.one}.safetensors"))
+
+
+def _ours(options: Any) -> Stepped:
+    import burnish
+    from burnish.generation import Cache, Decoder
+
+    burnish.set_num_threads(options.threads)
+    file = Path(options.folder, f"{options.one}.safetensors")
+    model, ids = _model(options).load_file(file), _prompt()
     called = model if options.one == "plain" else Decoder(model)
-    cache = Cache(PROMPT + TOKENS + 8)
+    cache = Cache(ROOM)
     called(ids, cache=cache)
     for _ in range(2):
         called(ids[:, :1], cache=cache)
     size = sum({id(p): p.nbytes for p in model.parameters()}.values())
     if options.model == "llama-1b":  # of the table of tokens one row is read
         size -= model.model.embed_tokens.weight.nbytes
-    return lambda: called(ids[:, :1], cache=cache), size
+    return lambda: called(ids[:, :1], cache=cache), {"bytes": size}
 
 
-def _gguf(options: Any) -> tuple[Callable[[], Any], float]:
+def _onnx_file(options: Any) -> float:
+    """Write the model, and the logits of the numbers that it holds."""
+    import onnx_decoders
+
+    from burnish.generation import Cache
+
+    model, sizes = _model(options), SHAPES[options.model][2]
+    file = Path(options.folder, f"{options.one}.onnx")
+    size = onnx_decoders.write(file, model, sizes, ONNX[options.one], ROOM)
+    cache, ids = Cache(ROOM), _prompt()
+    expected = [model(part, cache=cache).numpy()[:, -1] for part in (ids, ids[:, :1])]
+    np.save(file.with_suffix(".npy"), np.concatenate(expected))
+    file.with_suffix(".bytes").write_text(str(size))
+    return size
+
+
+def _onnx(options: Any) -> Stepped:
+    import onnx_decoders
+
+    file = Path(options.folder, f"{options.one}.onnx")
+    sizes, ids = SHAPES[options.model][2], _prompt()
+    step = onnx_decoders.stepper(file, options.threads, sizes, ROOM)
+    made = np.concatenate([step(part)[:, -1] for part in (ids, ids[:, :1])])
+    step(ids[:, :1])
+    expected = np.load(file.with_suffix(".npy"))
+    apart = float(np.linalg.norm(made - expected) / np.linalg.norm(expected))
+    size = int(file.with_suffix(".bytes").read_text())
+    return lambda: step(ids[:, :1]), {"bytes": size, "apart": apart}
+
+
+def _gguf_file(options: Any) -> float:
     import gguf_models
 
     sizes = {"context": 1024, **SHAPES[options.model][2]}
     kind = "llama" if options.model == "llama-1b" else "gpt2"
-    file = Path(options.folder) / "model.gguf"
+    file = Path(options.folder, f"{options.one}.gguf")
     size = gguf_models.write(file, kind, sizes, GGUF[options.one])
-    room = PROMPT + TOKENS + 8
-    step = gguf_models.stepper(file, options.threads, PROMPT, room)
+    file.with_suffix(".bytes").write_text(str(size))
+    return size
+
+
+def _gguf(options: Any) -> Stepped:
+    import gguf_models
+
+    file = Path(options.folder, f"{options.one}.gguf")
+    step = gguf_models.stepper(file, options.threads, PROMPT, ROOM)
     for _ in range(2):
         step()
-    return step, size
+    return step, {"bytes": int(file.with_suffix(".bytes").read_text())}
 
 
-def _theirs(options: Any) -> tuple[Callable[[], Any], float]:
+def _theirs(options: Any) -> Stepped:
     import torch
     import transformers
 
@@ -228,8 +308,7 @@ def _theirs(options: Any) -> tuple[Callable[[], Any], float]:
     model = kind(kind.config_class(**SHAPES[options.model][1])).eval()
     ids, cache = torch.randint(0, 1000, (1, PROMPT)), transformers.DynamicCache()
     if options.one == "transformers-static":
-        most = PROMPT + TOKENS + 8
-        cache = transformers.StaticCache(model.config, max_cache_len=most)
+        cache = transformers.StaticCache(model.config, max_cache_len=ROOM)
 
     def step() -> None:
         with torch.no_grad():
@@ -242,7 +321,7 @@ def _theirs(options: Any) -> tuple[Callable[[], Any], float]:
     size = sum(p.numel() * 4 for p in model.parameters())
     if options.model == "llama-1b":
         size -= model.model.embed_tokens.weight.numel() * 4
-    return step, size
+    return step, {"bytes": size}
 
 
 if __name__ == "__main__":
