@@ -10,13 +10,17 @@ from typing import Any
 
 def transformer(
     nn: Any, functions: Any, depth: int = 2, width: int = 256, heads: int = 8,
-    words: int = 5000, is_causal: bool = False, rank: int = 0,
+    words: int = 5000, is_causal: bool = False, rank: int = 0, dropout: float = 0.0,
 ) -> Any:  # fmt: skip
     """Words (N, T) -> (N, 10) from the first position; causal: (N, T, words).
 
     rank: of the adapters (LoRA) beside queries and values; all else is frozen.
     """
-    stack = blocks_of(nn, functions, depth, width, heads, is_causal, rank)
+    stack = (
+        layers_of(nn, depth, width, heads, dropout)
+        if dropout
+        else blocks_of(nn, functions, depth, width, heads, is_causal, rank)
+    )
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -35,9 +39,13 @@ def transformer(
 
 
 def vit(nn: Any, functions: Any, size: int = 64, patch: int = 8, width: int = 192,
-        depth: int = 6, heads: int = 3) -> Any:  # fmt: skip
+        depth: int = 6, heads: int = 3, dropout: float = 0.0) -> Any:  # fmt: skip
     """ViT-Ti's width: images (N, 3, size, size) -> (N, 10), the mean of all patches"""
-    stack = blocks_of(nn, functions, depth, width, heads, False, 0)
+    stack = (
+        layers_of(nn, depth, width, heads, dropout)
+        if dropout
+        else blocks_of(nn, functions, depth, width, heads, False, 0)
+    )
 
     class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -54,6 +62,17 @@ def vit(nn: Any, functions: Any, size: int = 64, patch: int = 8, width: int = 19
             return self.head(x.mean(1))
 
     return Model()
+
+
+def layers_of(nn: Any, depth: int, width: int, heads: int, dropout: float) -> Any:
+    """The library's own layers, with dropout: (N, T, width) -> (N, T, width)"""
+    setting = {"activation": "gelu", "batch_first": True, "norm_first": True}
+    return nn.Sequential(
+        *(
+            nn.TransformerEncoderLayer(width, heads, 4 * width, dropout, **setting)
+            for _ in range(depth)
+        )
+    )
 
 
 def blocks_of(nn: Any, functions: Any, depth: int, width: int, heads: int,

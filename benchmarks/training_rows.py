@@ -60,7 +60,11 @@ ROWS = {
     "EfficientNet-B0, 8 x 96": _pictures(efficientnet_b0, 8, 96),
     "ConvNeXt-T, 4 x 64": _pictures(convnext_t, 4, 64),
     "ViT, 8 x 64": Row(vit, (8, 3, 64, 64), places=64),
+    "ViT, dropout, 8 x 64": Row(
+        lambda nn, f: vit(nn, f, dropout=0.1), (8, 3, 64, 64), places=64
+    ),
     "transformer of 2, 8 x 128": _words(8, 128),
+    "transformer of 2, dropout": _words(8, 128, dropout=0.1),
     "transformer of 6, 4 x 128": _words(4, 128, depth=6),
     "MiniLM, 4 x 64": _words(4, 64, depth=6, width=384, heads=12),
     "GPT-2 small, LoRA, 1 x 64": Row(

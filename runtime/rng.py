@@ -17,7 +17,6 @@ import numpy as np
 from burnish.backend import Array, Device
 from burnish.backend.cuda.elementwise import random
 from burnish.backend.philox import drawn_mask
-from burnish.kernels import direct
 
 _streams: tuple[np.random.Generator, np.random.Generator] | None = None
 
@@ -137,6 +136,8 @@ def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Arr
     """
     if device.kind == "cuda":
         return random.keep_mask(shape, probability, key, device.index)
+    from burnish.kernels import direct
+
     count, drawn = prod(shape), key()
     if not direct.usable() or not count:
         return drawn_mask(count, probability, drawn).reshape(shape)

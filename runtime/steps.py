@@ -55,4 +55,10 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def draw(function: Callable[P, R]) -> Callable[P, R]:
     """Declare a function that draws random numbers: anew in every run."""
-    return call(function, always=True)
+    drawn = call(function, always=True)
+    DRAWS.add(drawn)
+    return drawn
+
+
+DRAWS: set[Callable[..., Any]] = set()
+"""Every function that `draw` declared."""

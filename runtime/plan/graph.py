@@ -19,12 +19,14 @@ from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
 from burnish.capture.step import changes, is_assignment, is_update
 from burnish.capture.tape import Ref
+from burnish.draws import keep_mask
 from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized
 from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.nn.norms.batch_norm import counted, moved_towards
 from burnish.operator import Operator
 from burnish.pytree import mapped
+from burnish.steps import DRAWS
 from burnish.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -34,6 +36,7 @@ STEPS: dict[Callable[..., Any], str] = {
     calibrated: "calibrated",
     counted: "counted",
     from_quantized: "from_quantized",
+    keep_mask: "keep_mask",
     moved_towards: "moved_towards",
     Tensor.detach: "detach",
 }
@@ -165,7 +168,7 @@ class Graph:
         results = [self.value(ref) for ref in refs(call.results)]
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
-        name = function.name if known else STEPS.get(function, "other")
+        name = function.name if known else _step_name(function)
         defaults = function.defaults if known else {}
         if isinstance(function, Pull):
             name, defaults = function.name, {**function.of.defaults, **function.options}
@@ -201,6 +204,10 @@ class Graph:
     def makers(self) -> dict[int, Node]:
         """The producer of a value, by its place."""
         return {value.place: node for node in self.nodes for value in node.results}
+
+
+def _step_name(function: Callable[..., Any]) -> str:
+    return STEPS.get(function) or ("draw" if function in DRAWS else "other")
 
 
 def changed_by(node: Node) -> list[int]:

@@ -32,6 +32,7 @@ from burnish.plan.cpu import (
     sum_of_codes,
 )
 from burnish.plan.cpu.builder import Spot
+from burnish.plan.cpu.draws import Draw
 from burnish.plan.cpu.gemv import least_in_place
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.updates import Update
@@ -51,7 +52,8 @@ class Segment:
     """Records first to behind; or, where there are none, a node that runs eagerly.
 
     done: the places of values that nobody asks for behind it. updates: of parameters
-    by its records. threads: how many the records are for; one where none is split.
+    by its records. draws: what a run draws before them. threads: how many the records
+    are for; one where none is split.
     """
 
     first: int
@@ -62,6 +64,7 @@ class Segment:
     done: list[int] = dataclasses.field(default_factory=list)
     given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     updates: list[tuple[int, Update]] = dataclasses.field(default_factory=list)
+    draws: list[Draw] = dataclasses.field(default_factory=list)
     threads: int = 1
 
 
@@ -220,6 +223,9 @@ class Plan:
         if clock is not None:
             clock()
         for segment in self.segments:
+            for draw in segment.draws:
+                slot = draw.spot.root.buffer.slot
+                point(pointers, alive, slot, draw.make(values))
             if segment.updates:
                 begun = self.updates.begin(segment.updates, values, pointers, alive)
                 try:
@@ -466,8 +472,9 @@ class _Lowering:
         if done is not None:
             first = done.first if done.node is not None else done.behind
         behind = len(self.builder.steps)
-        if behind > first:
-            self.segments.append(Segment(first, behind))
+        draws, self.builder.draws = self.builder.draws, []
+        if behind > first or draws:
+            self.segments.append(Segment(first, behind, draws=draws))
         self.builder.closed = behind
 
 

@@ -54,7 +54,7 @@ _OPERATORS = {
 }
 _OF_TRUTH = (
     *("logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or"),
-    *("where", "cast"),
+    *("where", "cast", "dropped"),
 )
 
 
@@ -129,6 +129,7 @@ def _norm(node: Node) -> Node | None:
 
 
 _FORMULAS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "dropped": (("factor",), "mul 1 2, mul 0 3"),
     "threshold": (("threshold", "value"), "at_most 0 1, where 3 2 0"),
     "elementwise_cross_entropy": (
         (-100.0, 1.0),

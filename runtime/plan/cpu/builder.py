@@ -150,6 +150,7 @@ class Builder:
         self.faults: list[Buffer] = []  # one, where a record notes any
         self.in_place: set[int] = set()  # arguments that records write to
         self.updates: list[Any] = []
+        self.draws: list[Any] = []  # of the segment that is being written
         self.assigned: list[tuple[Value, Value]] = []
         self.late: list[Node] = []
         self.done: set[int] = set()

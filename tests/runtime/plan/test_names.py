@@ -7,7 +7,7 @@ from burnish.plan.graph import STEPS
 from burnish.plan.programs import _OPERATORS
 
 JOINED = {"linear", "program", "attention", "lstm of rounded states"}  # made by rules
-EFFECTS = {"put", "update", "assign"}  # of caches and parameters: in no registry
+EFFECTS = {"put", "update", "assign", "draw"}  # of caches, parameters, the source
 
 READ = {
     "batch_norm": "x running_mean running_var weight bias eps",
