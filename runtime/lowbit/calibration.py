@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
-from burnish.ops.blocks import block_groups
+from burnish.ops.quantized.blocks import block_groups
 
 if TYPE_CHECKING:
     from burnish.lowbit.scheme import QuantScheme

@@ -20,8 +20,8 @@ from burnish.lowbit.calibration import Calibration
 from burnish.lowbit.level import Level
 from burnish.lowbit.packed import Packed
 from burnish.lowbit.tensor import QuantizedTensor
-from burnish.ops.quantize import small_type
-from burnish.ops.small import SMALL, STORES, Small, small
+from burnish.ops.quantized.quantize import small_type
+from burnish.ops.quantized.small import SMALL, STORES, Small, small
 
 VALUES = tuple(SMALL)
 _PARAMS = ("float32", "float16", "bfloat16")

@@ -12,8 +12,8 @@ from burnish.autodiff import Variable, recording
 from burnish.errors import InputError
 from burnish.methods._bind import method
 from burnish.operator import explained
-from burnish.ops._scalars import along
-from burnish.ops.index import to_index
+from burnish.ops.arrays._scalars import along
+from burnish.ops.arrays.index import to_index
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from burnish import ops
 from burnish.autodiff import Variable
 from burnish.methods._bind import method
-from burnish.ops._scalars import along
+from burnish.ops.arrays._scalars import along
 
 
 class ReduceMethods(Variable):

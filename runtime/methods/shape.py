@@ -10,7 +10,7 @@ from burnish.autodiff import Variable
 from burnish.habits import Size
 from burnish.methods._bind import axes_from, method, shape_from
 from burnish.operator import explained
-from burnish.ops._scalars import along
+from burnish.ops.arrays._scalars import along
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor

@@ -11,8 +11,8 @@ from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._kernels.blocks import BLOCK, filled
 from burnish.ops._shapes import unbroadcast
-from burnish.ops.clip import clip
-from burnish.ops.reduce import reduce_sum
+from burnish.ops.arrays.reduce import reduce_sum
+from burnish.ops.elementwise.clip import clip
 
 _FLOOR = -100.0
 _STEEPEST = 1e-12

@@ -17,9 +17,9 @@ from burnish.operator import composed, operator
 from burnish.ops._kernels.blocks import filled
 from burnish.ops._kernels.rows import pull_groups, pull_rows, scaled_groups, scaled_rows
 from burnish.ops._shapes import broadcast_to, ranked, sum_to
-from burnish.ops.compare import where
-from burnish.ops.pool import window_sum
-from burnish.ops.reduce import reduce_sum
+from burnish.ops.arrays.reduce import reduce_sum
+from burnish.ops.elementwise.compare import where
+from burnish.ops.spatial.pool import window_sum
 
 
 @operator

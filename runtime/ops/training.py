@@ -11,8 +11,8 @@ from typing import Any
 from burnish.backend import Array
 from burnish.errors import InputError
 from burnish.operator import composed
-from burnish.ops.compare import where
-from burnish.ops.elementary import sqrt
+from burnish.ops.elementwise.compare import where
+from burnish.ops.elementwise.elementary import sqrt
 
 
 @composed

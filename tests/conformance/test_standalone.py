@@ -34,7 +34,7 @@ from tests.harness.imported import load_class
 
 GROUPS = 12
 
-REFUSED = {".ImageDecoder": "burnish.ops.picture, which imports PIL"}
+REFUSED = {".ImageDecoder": "burnish.ops.media.picture, which imports PIL"}
 """Operators that one file cannot hold, and what the refusal says."""
 
 LAYERS = tuple(

@@ -28,7 +28,7 @@ from burnish.codegen.passes.quantized._values import (
 from burnish.codegen.passes.quantized.places import place, sort_by_need
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.dequantized import Dequantized
-from burnish.ops.small import saturated
+from burnish.ops.quantized.small import saturated
 
 _SUMS = frozenset(
     ("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Sub")

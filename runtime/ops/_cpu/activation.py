@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops import elementary
 from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
 from burnish.ops._kernels.slopes import gated
 from burnish.ops.activation import piecewise, smooth
+from burnish.ops.elementwise import elementary
 
 
 def _register(function):

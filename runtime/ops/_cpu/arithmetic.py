@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops import arithmetic
 from burnish.ops._cpu.call import element_wise, spreads, suits
+from burnish.ops.elementwise import arithmetic
 
 _GAIN = 0.125
 """NumPy takes one call too; only what it gains along rows pays for a kernel's."""

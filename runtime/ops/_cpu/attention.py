@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops import attention
 from burnish.ops._cpu.call import suits
+from burnish.ops.sequences import attention
 
 
 @attention.attended_heads.on("numpy")

@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops import conv, pool
 from burnish.ops._cpu.call import dense, single, suits, usable
 from burnish.ops._kernels.window import window
+from burnish.ops.spatial import conv, pool
 
 _FEW_PRODUCTS = 1 << 16
 _FEW_INS, _FEW_OUTS = 2, 6

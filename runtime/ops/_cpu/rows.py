@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops import attention, loss
+from burnish.ops import loss
 from burnish.ops._cpu.call import dense, launch, suits
 from burnish.ops.activation import probabilities
+from burnish.ops.sequences import attention
 
 _GAIN = 16
 """NumPy takes several calls for a row of few numbers, a kernel one."""

@@ -7,10 +7,11 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops import index, loss, reduce
+from burnish.ops import loss
 from burnish.ops._cpu import call
 from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
 from burnish.ops._shapes import reduced_axes
+from burnish.ops.arrays import index, reduce
 
 _CHAIN = 1 << 9
 """Numbers that are added one after another at most, so that no digits are lost."""

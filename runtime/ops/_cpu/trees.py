@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.backend import Array
-from burnish.ops import trees
 from burnish.ops._cpu.call import usable
+from burnish.ops.ml import trees
 
 _STEPS = 64
 """The cost of a walk down a tree, in elements."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from burnish.backend import namespace
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
-from burnish.ops import (
-    attention,
-)
-from burnish.ops import clip as clipping
 from burnish.ops._gpu.call import or_plain, plain
 from burnish.ops._kernels.blocks import blockwise, positive
 from burnish.ops.activation import piecewise, probabilities
+from burnish.ops.elementwise import clip as clipping
+from burnish.ops.sequences import attention
 
 
 @piecewise.relu.on("cupy", takes_bfloat16=True)

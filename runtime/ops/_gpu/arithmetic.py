@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from burnish.backend.cuda.elementwise import fused
-from burnish.ops import (
-    arithmetic,
-)
 from burnish.ops._gpu.call import plain
 from burnish.ops._kernels import slopes
 from burnish.ops._shapes import cast
 from burnish.ops.activation import smooth
+from burnish.ops.elementwise import arithmetic
 
 
 def _fused(op, formula):

@@ -7,12 +7,10 @@ from math import prod
 from burnish.backend.cuda.convolution import convolution, depthwise, windows
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
-from burnish.ops import (
-    conv,
-)
 from burnish.ops._gpu.call import alike, or_plain, plain
 from burnish.ops._kernels.blocks import blockwise
 from burnish.ops._kernels.window import window
+from burnish.ops.spatial import conv
 
 
 @conv.conv.on("cupy", takes_bfloat16=True)

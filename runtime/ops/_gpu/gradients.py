@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.ops import (
-    arithmetic,
-    conv,
-    shape,
-)
 from burnish.ops._kernels import slopes
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.activation import piecewise, smooth
+from burnish.ops.arrays import shape
+from burnish.ops.elementwise import arithmetic
+from burnish.ops.spatial import conv
 
 _RULES: tuple[tuple[Any, str], ...] = (
     (piecewise.relu, "x"),

@@ -6,11 +6,9 @@ from math import prod
 
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
-from burnish.ops import (
-    linear,
-)
 from burnish.ops._gpu.call import or_plain, plain
 from burnish.ops._shapes import unbroadcast
+from burnish.ops.linalg import linear
 
 
 @linear.linear.on("cupy", takes_bfloat16=True)

@@ -6,9 +6,7 @@ from math import prod
 
 from burnish.backend import namespace
 from burnish.backend.cuda.norms import channels, residual, rows
-from burnish.ops import (
-    norm,
-)
+from burnish.ops import norm
 from burnish.ops._gpu.call import plain
 from burnish.ops._kernels.blocks import blockwise
 

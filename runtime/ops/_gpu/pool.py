@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from burnish.backend.cuda.convolution import depthwise, windows
-from burnish.ops import (
-    pool,
-)
 from burnish.ops._gpu.call import or_plain, plain
 from burnish.ops._kernels.window import window
+from burnish.ops.spatial import pool
 
 
 def _reduced(form, x, w):

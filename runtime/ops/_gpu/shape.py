@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from burnish.backend.cuda import kernels, layout
-from burnish.ops import (
-    embedding,
-    index,
-    shape,
-)
 from burnish.ops._gpu.call import plain
+from burnish.ops.arrays import index, shape
+from burnish.ops.sequences import embedding
 
 
 @shape.concat_of.on("cupy", takes_bfloat16=True)

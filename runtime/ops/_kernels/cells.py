@@ -23,11 +23,11 @@ from burnish.ops.activation.piecewise import (
     thresholded_relu,
 )
 from burnish.ops.activation.smooth import elu, sigmoid, softplus, softsign
-from burnish.ops.clip import clip
-from burnish.ops.compare import where
-from burnish.ops.elementary import tanh
-from burnish.ops.linear import linear
-from burnish.ops.shape import split, stack
+from burnish.ops.arrays.shape import split, stack
+from burnish.ops.elementwise.clip import clip
+from burnish.ops.elementwise.compare import where
+from burnish.ops.elementwise.elementary import tanh
+from burnish.ops.linalg.linear import linear
 
 Activation = Callable[[Any], Any]
 State = tuple[Any, ...]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import namespace
-from burnish.ops.blocks import fake_quantize
+from burnish.ops.quantized.blocks import fake_quantize
 from burnish.steps import step
 
 

@@ -13,7 +13,7 @@ from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._kernels.states import added, alive, before
 from burnish.ops._tables import beside
-from burnish.ops.shape import concat, stack
+from burnish.ops.arrays.shape import concat, stack
 
 
 @operator

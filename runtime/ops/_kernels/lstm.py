@@ -14,8 +14,8 @@ from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._kernels.states import added, alive, before
 from burnish.ops._tables import beside
-from burnish.ops.elementary import tanh
-from burnish.ops.shape import stack
+from burnish.ops.arrays.shape import stack
+from burnish.ops.elementwise.elementary import tanh
 
 
 @operator

@@ -12,21 +12,20 @@ from burnish.operator import memory_bound, registry
 _FAMILIES = (
     "_shapes",
     "activation",
-    "arithmetic",
-    "bits",
-    "clip",
-    "compare",
-    "elementary",
-    "embedding",
+    "arrays.padding",
+    "arrays.shape",
+    "elementwise",
     "norm",
-    "padding",
-    "shape",
+    "sequences.embedding",
 )
 
 
 def mark() -> None:
     """Mark every operator of those families."""
     for operator in registry.values():
-        parent, _, family = operator.__module__.removeprefix("burnish.").partition(".")
-        if parent == "ops" and family.partition(".")[0] in _FAMILIES:
+        parent, _, module = operator.__module__.removeprefix("burnish.").partition(".")
+        if parent == "ops" and f"{module}.".startswith(_PREFIXES):
             memory_bound(operator)
+
+
+_PREFIXES = tuple(f"{family}." for family in _FAMILIES)

@@ -11,8 +11,8 @@ from burnish.backend import Array, namespace
 from burnish.operator import operator
 from burnish.ops._kernels.blocks import positive
 from burnish.ops._kernels.states import added, alive, before
-from burnish.ops.compare import where
-from burnish.ops.shape import stack
+from burnish.ops.arrays.shape import stack
+from burnish.ops.elementwise.compare import where
 
 
 @operator

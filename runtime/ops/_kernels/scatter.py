@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from burnish.ops.index import put_rows, take_slices
-from burnish.ops.shape import reshape
+from burnish.ops.arrays.index import put_rows, take_slices
+from burnish.ops.arrays.shape import reshape
 
 
 def take_flat(x: Any, indices: Any) -> Any:

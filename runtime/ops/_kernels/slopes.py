@@ -12,9 +12,9 @@ import numpy as np
 from burnish.backend import Array, namespace, special
 from burnish.operator import memory_bound, operator
 from burnish.ops._kernels.blocks import blockwise, filled, keep
-from burnish.ops.arithmetic import abs_, square
-from burnish.ops.compare import where
-from burnish.ops.elementary import exp, tanh
+from burnish.ops.elementwise.arithmetic import abs_, square
+from burnish.ops.elementwise.compare import where
+from burnish.ops.elementwise.elementary import exp, tanh
 
 
 @operator

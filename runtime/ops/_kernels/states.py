@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.ops.compare import where
-from burnish.ops.shape import concat
+from burnish.ops.arrays.shape import concat
+from burnish.ops.elementwise.compare import where
 
 
 def before(first: Any, states: Any, reverse: bool) -> Any:

@@ -15,8 +15,8 @@ from burnish.ops._kernels.slopes import (
     hard_swish_gradient,
 )
 from burnish.ops._shapes import unbroadcast
-from burnish.ops.arithmetic import abs_, minimum
-from burnish.ops.compare import where
+from burnish.ops.elementwise.arithmetic import abs_, minimum
+from burnish.ops.elementwise.compare import where
 
 
 @operator

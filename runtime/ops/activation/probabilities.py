@@ -10,9 +10,9 @@ from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._kernels.blocks import blockwise, filled
 from burnish.ops._shapes import axes_of
-from burnish.ops.arithmetic import maximum
-from burnish.ops.elementary import exp
-from burnish.ops.reduce import reduce_max, reduce_sum
+from burnish.ops.arrays.reduce import reduce_max, reduce_sum
+from burnish.ops.elementwise.arithmetic import maximum
+from burnish.ops.elementwise.elementary import exp
 
 
 @operator

@@ -13,10 +13,10 @@ from burnish.operator import composed, operator
 from burnish.ops._kernels.blocks import blockwise, filled, positive
 from burnish.ops._kernels.slopes import dropped, gelu_gradient, swish_gradient
 from burnish.ops._shapes import axes_of
-from burnish.ops.arithmetic import abs_, minimum, square
-from burnish.ops.compare import where
-from burnish.ops.elementary import exp, tanh
-from burnish.ops.shape import split
+from burnish.ops.arrays.shape import split
+from burnish.ops.elementwise.arithmetic import abs_, minimum, square
+from burnish.ops.elementwise.compare import where
+from burnish.ops.elementwise.elementary import exp, tanh
 
 
 @operator

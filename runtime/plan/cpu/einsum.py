@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.ops.einsum import explicit
+from burnish.ops.linalg.einsum import explicit
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.joined import see

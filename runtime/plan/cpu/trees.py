@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.ops.trees import totals
+from burnish.ops.ml.trees import totals
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.table import lower, need

@@ -7,8 +7,8 @@ from burnish import Device, ops
 from burnish.backend.cuda import kernels
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.products import cublaslt
-from burnish.ops.attention import softmax_or_zero
 from burnish.ops.norm import channel_norm
+from burnish.ops.sequences.attention import softmax_or_zero
 
 LENGTHS = (1, 3, 8, 31, 100, 768, 1000, 4097)
 ROUNDING = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-15, "bfloat16": 8e-3}

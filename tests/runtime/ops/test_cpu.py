@@ -17,8 +17,8 @@ from burnish.kernels import direct
 from burnish.ops import max_pool, tree_ensemble
 from burnish.ops._cpu import convolution
 from burnish.ops._kernels.slopes import gated
-from burnish.ops.conv import conv, conv_input_gradient, conv_weight_gradient
 from burnish.ops.norm import channel_norm
+from burnish.ops.spatial.conv import conv, conv_input_gradient, conv_weight_gradient
 from tests.harness.forest import forest
 from tests.runtime.ops.kernels import (
     checked_by_differences,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from burnish import ops
-from burnish.ops.index import put_rows
+from burnish.ops.arrays.index import put_rows
 from burnish.ops.loss import huber
 from burnish.ops.norm import group_norm_of
 from tests.runtime.ops.kernels import (

@@ -9,8 +9,8 @@ from burnish.kernels import library
 from burnish.ops._kernels.gru import gru_sequence
 from burnish.ops._kernels.lstm import lstm_sequence
 from burnish.ops._kernels.rnn import rnn_sequence
-from burnish.ops.attention import softmax_or_zero
 from burnish.ops.loss import softmax_cross_entropy
+from burnish.ops.sequences.attention import softmax_or_zero
 from tests.runtime.plan.gradients import Held, exact, gradients, normal
 
 TRIALS = 12

@@ -7,7 +7,7 @@ import pytest
 
 from burnish import Tensor, nn, ops
 from burnish.capture import capture
-from burnish.ops.conv import conv
+from burnish.ops.spatial.conv import conv
 from burnish.plan.cuda.units import convs, half
 from burnish.plan.cuda.units.units import units
 

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 
 from burnish import Tensor, ops
 from burnish.errors import InputError
-from burnish.ops.blocks import block_groups
-from burnish.ops.small import SMALL, encoded, packed, rounded, unpacked
+from burnish.ops.quantized.blocks import block_groups
+from burnish.ops.quantized.small import SMALL, encoded, packed, rounded, unpacked
 from burnish.quantization import VALUES, Calibration, Level, QParams, QuantScheme
 
 WHOLE = [value for value in VALUES if SMALL[value].whole]

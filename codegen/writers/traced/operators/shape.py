@@ -10,7 +10,7 @@ from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.operators.elementwise import same
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import writes
-from burnish.ops.padding import pairs_of
+from burnish.ops.arrays.padding import pairs_of
 
 
 @writes("reshape")

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.errors import CaptureError
 from burnish.lowbit import Packed
 from burnish.nn.core.param import Stored
-from burnish.ops.small import unpacked
+from burnish.ops.quantized.small import unpacked
 from burnish.plan.graph import Array, Constant
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from burnish.capture import CaptureError
 from burnish.lowbit import Level
-from burnish.ops.small import small
+from burnish.ops.quantized.small import small
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, length, pixels
 from burnish.plan.cpu.lowbit.codes import values_of_sum

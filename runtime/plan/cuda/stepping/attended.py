@@ -14,10 +14,10 @@ from burnish.backend.cuda.attention.attention import (
     attention_gradient,
 )
 from burnish.operator import Operator
-from burnish.ops.attention import attention_weights
-from burnish.ops.linear import matmul
-from burnish.ops.reduce import reduce_sum
-from burnish.ops.shape import swapaxes
+from burnish.ops.arrays.reduce import reduce_sum
+from burnish.ops.arrays.shape import swapaxes
+from burnish.ops.linalg.linear import matmul
+from burnish.ops.sequences.attention import attention_weights
 
 
 def _attended(

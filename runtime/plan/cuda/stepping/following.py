@@ -16,8 +16,8 @@ from burnish.nn.adapters.reparameterize import Reparameterized
 from burnish.nn.core.module import Module, forwarded
 from burnish.nn.core.param import Stored
 from burnish.nn.norms.batch_norm import BatchNorm1d
-from burnish.ops.attention import scaled_dot_product_attention
 from burnish.ops.norm import batch_norm_train
+from burnish.ops.sequences.attention import scaled_dot_product_attention
 from burnish.optim.core.rounded import Rounded
 from burnish.plan.cuda.stepping.attended import attention
 from burnish.plan.cuda.stepping.deferred import Deferred

@@ -24,14 +24,14 @@ from burnish.ops._kernels.slopes import dropped
 from burnish.ops._shapes import cast
 from burnish.ops.activation.piecewise import relu
 from burnish.ops.activation.smooth import gelu, sigmoid, swish
-from burnish.ops.arithmetic import add, mul
-from burnish.ops.attention import scaled_dot_product_attention
-from burnish.ops.conv import conv, conv_transpose
-from burnish.ops.index import getitem
-from burnish.ops.linear import linear, matmul
+from burnish.ops.arrays.index import getitem
+from burnish.ops.arrays.shape import concat_of, reshape, split, transpose
+from burnish.ops.elementwise.arithmetic import add, mul
+from burnish.ops.linalg.linear import linear, matmul
 from burnish.ops.norm import batch_norm_train
-from burnish.ops.pool import max_pool
-from burnish.ops.shape import concat_of, reshape, split, transpose
+from burnish.ops.sequences.attention import scaled_dot_product_attention
+from burnish.ops.spatial.conv import conv, conv_transpose
+from burnish.ops.spatial.pool import max_pool
 from burnish.optim.core.rounded import keep_rounded
 from burnish.pytree import leaves, mapped
 

@@ -16,7 +16,7 @@ from burnish.autodiff import Variable
 from burnish.backend.cuda.norms import channels
 from burnish.operator import Operator
 from burnish.ops.activation.piecewise import relu
-from burnish.ops.arithmetic import add
+from burnish.ops.elementwise.arithmetic import add
 from burnish.ops.norm import channel_norm
 from burnish.plan.cuda.stepping.deferred import Deferred
 from burnish.tensor import Tensor

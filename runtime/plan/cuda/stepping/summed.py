@@ -19,7 +19,7 @@ from burnish.backend.cuda.norms.residual_gradient import norm_gradient
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.ops._shapes import cast
-from burnish.ops.arithmetic import add
+from burnish.ops.elementwise.arithmetic import add
 from burnish.ops.norm import layer_norm_from, rms_norm_from
 from burnish.plan.cuda.stepping.deferred import Deferred
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnish.capture import Program
-from burnish.ops.attention import scaled_dot_product_attention
+from burnish.ops.sequences.attention import scaled_dot_product_attention
 from burnish.plan.fuse import fuse
 from burnish.plan.graph import Constant, Graph, Node, Value
 

@@ -11,7 +11,7 @@ from burnish.backend.cuda.decoding import decode_attention, few_rows
 from burnish.backend.cuda.decoding.few_rows import Norm, Weight
 from burnish.lowbit.packed import Packed
 from burnish.nn.core.param import Stored, version
-from burnish.ops.small import unpacked
+from burnish.ops.quantized.small import unpacked
 from burnish.plan.graph import Constant, Node
 
 _CPU = Device("cpu")

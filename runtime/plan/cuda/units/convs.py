@@ -15,10 +15,10 @@ from burnish.capture.tape import Ref
 from burnish.nn.core.param import Stored
 from burnish.ops._kernels.window import window
 from burnish.ops.activation.piecewise import relu, relu6
-from burnish.ops.arithmetic import add
-from burnish.ops.clip import clip
-from burnish.ops.conv import conv
+from burnish.ops.elementwise.arithmetic import add
+from burnish.ops.elementwise.clip import clip
 from burnish.ops.norm import batch_norm
+from burnish.ops.spatial.conv import conv
 
 
 class FusedConv:

@@ -11,9 +11,9 @@ from burnish.backend.cuda.elementwise.fused import cast
 from burnish.capture import CaptureError, Program
 from burnish.capture.line import refs
 from burnish.nn.core.param import Param
-from burnish.ops.arithmetic import add
-from burnish.ops.embedding import embedding
-from burnish.ops.reduce import reduce_mean
+from burnish.ops.arrays.reduce import reduce_mean
+from burnish.ops.elementwise.arithmetic import add
+from burnish.ops.sequences.embedding import embedding
 from burnish.plan.cuda.units.tails import AddNorm
 
 if TYPE_CHECKING:

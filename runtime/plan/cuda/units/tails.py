@@ -12,8 +12,8 @@ from burnish.capture.line import Line, refs
 from burnish.capture.tape import Ref
 from burnish.nn.core.param import Stored
 from burnish.ops.activation.smooth import gelu
-from burnish.ops.arithmetic import add
-from burnish.ops.linear import linear
+from burnish.ops.elementwise.arithmetic import add
+from burnish.ops.linalg.linear import linear
 from burnish.ops.norm import layer_norm_from, rms_norm_from
 
 _NORMS = (layer_norm_from, rms_norm_from)

@@ -13,9 +13,9 @@ from burnish.backend.cuda.products import cublaslt
 from burnish.capture import Program
 from burnish.capture.line import Line, refs
 from burnish.nn.core.param import Stored
-from burnish.ops.attention import scaled_dot_product_attention
-from burnish.ops.linear import linear
-from burnish.ops.shape import reshape, transpose
+from burnish.ops.arrays.shape import reshape, transpose
+from burnish.ops.linalg.linear import linear
+from burnish.ops.sequences.attention import scaled_dot_product_attention
 from burnish.plan.cuda.units.convs import FusedConv, chain
 from burnish.plan.cuda.units.half import Half, half_dtype
 from burnish.plan.cuda.units.tails import AddNorm, GeluProduct, Readers, tail

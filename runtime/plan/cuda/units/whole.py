@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.capture.tape import Tape
-from burnish.ops.attention import scaled_dot_product_attention
+from burnish.ops.sequences.attention import scaled_dot_product_attention
 
 
 class WholeTape(Tape):

@@ -1,0 +1,1 @@
+"""Operators on whole arrays: shapes, indexing, reductions, scans, sorting."""

@@ -1,0 +1,1 @@
+"""Matrix products and factorizations, over the last two axes."""

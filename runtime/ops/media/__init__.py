@@ -1,0 +1,1 @@
+"""Operators on boxes in images, picture files, signals and text."""

@@ -1,0 +1,1 @@
+"""Models that are not networks: support vectors, decision trees, lookups."""

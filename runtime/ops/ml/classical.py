@@ -1,0 +1,185 @@
+"""Models that are not networks: lookups, support vectors, votes. N rows, F features.
+
+Which key a value equals and which class wins change in steps, so lookups and votes have
+no gradient and say so when asked.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnish.backend import Array, namespace
+from burnish.errors import DeviceError
+from burnish.operator import composed, operator
+from burnish.ops._tables import beside
+from burnish.ops.arrays.reduce import reduce_max, reduce_sum
+from burnish.ops.elementwise.arithmetic import abs_
+from burnish.ops.elementwise.clip import clip
+from burnish.ops.elementwise.compare import where
+from burnish.ops.elementwise.elementary import exp, log, sqrt, tanh
+from burnish.ops.linalg.decompositions import solve
+from burnish.ops.linalg.linear import matmul
+
+
+@operator
+def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
+    """The value of the key that each element of x equals, or `default`.
+
+    keys, values: arrays or lists of equal length; of equal keys the last one counts,
+    and nan is one. dtype: the result's; None is what the values have, float32 for a
+    list of floats.
+    """
+    xp = namespace(x)
+    table = _table(xp, values, dtype)
+    default = xp.asarray(default, table.dtype).reshape(())
+    if not len(table):
+        return xp.full(x.shape, default.item(), table.dtype)
+    if x.dtype.kind == "O":
+        known = {key: i for i, key in enumerate(_table(xp, keys, None).tolist())}
+        found = (known.get(text, -1) for text in x.ravel())
+        place = np.fromiter(found, np.int64, x.size).reshape(x.shape)
+        return xp.where(place < 0, default, table[place])
+    held = _table(xp, keys, x.dtype)
+    order = xp.argsort(held, kind="stable")
+    place = xp.searchsorted(held[order], x, side="right") - 1
+    place = order[xp.maximum(place, 0)]
+    same = held[place] == x
+    if x.dtype.kind == "f":
+        same = same | (xp.isnan(held[place]) & xp.isnan(x))
+    return xp.where(same, table[place], default)
+
+
+def _table(xp: Any, values: Any, dtype: Any) -> Any:
+    """A list as an array: strings as objects, floats as float32."""
+    if hasattr(values, "dtype"):
+        return values if dtype is None else values.astype(dtype)
+    if dtype is None and len(values):
+        kind = type(values[0])
+        dtype = {str: object, float: np.float32, int: np.int64}[kind]
+    if dtype is object and xp is not np:
+        raise DeviceError("label_encoder: strings live on the host, on 'cpu'")
+    return xp.asarray(values, dtype)
+
+
+@composed
+def softmax_zero(x: Any, *, axis: int = -1) -> Array:
+    """softmax along an axis of the nonzero elements; zeros stay 0."""
+    y = where(abs_(x) > 1e-7, exp(x - reduce_max(x, axes=axis, keepdims=True)), 0)
+    total = reduce_sum(y, axes=axis, keepdims=True)
+    return where(total == 0, 0.5, y / where(total == 0, 1, total))
+
+
+@composed
+def probit(x: Any) -> Array:
+    """Where the normal distribution reaches x, by Winitzki's formula, to 0.002."""
+    centered = 2 * x - 1
+    scale = 0.147
+    tail = log((1 - centered) * (1 + centered))
+    v = 2 / (math.pi * scale) + tail * 0.5
+    size = sqrt(sqrt(v * v - tail * (1 / scale)) - v) * math.sqrt(2)
+    return where(centered < 0, -size, size)
+
+
+@composed
+def svm_kernel(
+    x: Any,
+    vectors: Any,
+    *,
+    kernel: str = "LINEAR",
+    gamma: float = 0.0,
+    coef0: float = 0.0,
+    degree: float = 0.0,
+) -> Array:
+    """How alike rows and support vectors are: x (N, F), vectors (S, F) -> (N, S)
+
+    kernel: "LINEAR" x @ v, "POLY" (gamma x @ v + coef0) ** degree, "SIGMOID"
+    tanh(gamma x @ v + coef0), "RBF" exp(-gamma |x - v| ** 2), in float64 within.
+    """
+    if kernel == "RBF":
+        wide, others = x.astype("float64"), vectors.astype("float64")
+        apart = reduce_sum(wide * wide, axes=1, keepdims=True)
+        apart = apart + reduce_sum(others * others, axes=1) - 2 * matmul(wide, others.T)
+        return exp(apart * -gamma).astype(x.dtype)
+    product = matmul(x, vectors.T)
+    if kernel == "LINEAR":
+        return product
+    moved = product * gamma + coef0
+    return tanh(moved) if kernel == "SIGMOID" else moved**degree
+
+
+@operator
+def pairwise_votes(scores, *, classes: int) -> Array:
+    """How many pairs each class wins: scores (N, pairs) > 0 are for the pair's first.
+
+    Pairs come in the order (0, 1), (0, 2), ..., (1, 2), ...
+    """
+    xp = namespace(scores)
+    first, second = (beside(scores, side) for side in np.triu_indices(classes, 1))
+    winner = xp.where(scores > 0, first, second)
+    return (winner[..., None] == xp.arange(classes)).sum(axis=1)
+
+
+@operator
+def pairwise_coupling(wins, *, classes: int) -> Array:
+    """Probabilities of classes from those of pairs: wins (N, pairs) -> (N, classes)
+
+    Wu, Lin and Weng's second method, by their iteration; pairs as in pairwise_votes.
+    """
+    xp = namespace(wins)
+    first, second = (beside(wins, side) for side in np.triu_indices(classes, 1))
+    wins = wins.clip(1e-7, 1 - 1e-7).astype(np.float64)
+    r = xp.zeros((len(wins), classes, classes))
+    r[:, first, second] = wins
+    r[:, second, first] = 1 - wins
+    q = -xp.swapaxes(r, 1, 2) * r
+    among = xp.arange(classes)
+    q[:, among, among] = (r * r).sum(axis=1)
+    p = xp.full((len(wins), classes), 1 / classes)
+    for _ in range(max(100, classes)):
+        qp = (q @ p[..., None])[..., 0]
+        pqp = (p * qp).sum(axis=1, keepdims=True)
+        moving = xp.abs(qp - pqp).max(axis=1, keepdims=True) >= 0.005 / classes
+        if not moving.any():
+            break
+        for t in range(classes):
+            diff = xp.where(moving, (pqp - qp[:, t : t + 1]) / q[:, t, t, None], 0)
+            p[:, t : t + 1] += diff
+            scale = 1 + diff
+            pqp = (pqp + diff * (diff * q[:, t, t, None] + 2 * qp[:, t : t + 1])) / (
+                scale * scale
+            )
+            qp = (qp + diff * q[:, t]) / scale
+            p /= scale
+    return p.astype(np.float32)
+
+
+@pairwise_coupling.vjp
+def _(g, y, wins, *, classes: int):
+    """The shares solve Q p = c, their sum is 1; Q is made of the pairs' shares.
+
+    So dp = -K^-1 (dQ p, 0) for K = [[Q, 1], [1, 0]], which is symmetric.
+    """
+    w, first, second = wins.astype("float64"), *np.triu_indices(classes, 1)
+    w = clip(w, 1e-7, 1 - 1e-7)
+    rows, wide = np.arange(len(first)), classes + 1
+    both, ones, others = np.zeros((3, len(rows), wide, wide))
+    both[rows, first, second] = both[rows, second, first] = -1
+    ones[rows, first, first] = others[rows, second, second] = 1
+    border = np.zeros((wide, wide))
+    border[:classes, classes] = border[classes, :classes] = 1
+    both, ones, others = (
+        beside(w, part.reshape(len(rows), -1)) for part in (both, ones, others)
+    )
+    rest = 1 - w
+    q = w * rest @ both + rest * rest @ ones + w * w @ others
+    k = q.reshape(-1, wide, wide) + beside(w, border)
+    given = g.astype("float64") @ beside(w, np.eye(classes, wide))
+    v, p = solve(k, given[:, :, None])[:, :classes, 0], y.astype("float64")
+    a, b = beside(w, first), beside(w, second)
+    crossed = v[:, a] * p[:, b] + v[:, b] * p[:, a]
+    moved = (1 - 2 * w) * crossed + 2 * rest * (v * p)[:, a] - 2 * w * (v * p)[:, b]
+    inside = (wins > 1e-7) & (wins < 1 - 1e-7)
+    return where(inside, moved, 0.0).astype(g.dtype)

@@ -1,0 +1,1 @@
+"""Numbers of few bits: rounding, scales of tensors and of blocks, packing."""

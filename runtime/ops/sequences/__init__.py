@@ -1,0 +1,1 @@
+"""Operators over sequences: embeddings, attention, recurrence, alignments."""

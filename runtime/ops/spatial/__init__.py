@@ -1,0 +1,1 @@
+"""Operators over spatial axes: convolution, pooling, resizing, sampling."""
