@@ -32,6 +32,7 @@ from burnish.plan.plan import Plan
 from burnish.plan.quick import Quick
 from burnish.plan.shown import explained, listed
 from burnish.plan.steps import Steps
+from burnish.plan.training import TrainingPlan
 from burnish.planned.space import Fault
 from burnish.pytree import mapped
 from burnish.tensor import Tensor
@@ -46,6 +47,8 @@ _MOST = 32
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 """Precisions in which a GPU may compute float32."""
+
+_HALVES = ("bf16", "fp16")
 
 _ROUNDS_MORE = {"winograd": 1e-5}
 """Kernels of a CPU that round more than a sum, and the least tolerance with them."""
@@ -99,7 +102,7 @@ class Compiled(Generic[P, R]):
         self._quick: dict[Any, _Known] = {}
         self._by_value: set[Any] = set()
         self._steps = Steps(
-            self._function, self._modules, self._on_gpu, self._off, _MOST
+            self._function, self._modules, self._on_gpu, self._on_cpu, _MOST
         )
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:
@@ -173,6 +176,19 @@ class Compiled(Generic[P, R]):
 
     def _on_gpu(self, index: int, homes: dict[int, Home], by_value: bool) -> StepPlan:
         return StepPlan(self._function, self._room(index), homes, by_value)
+
+    def _on_cpu(self, by_value: bool) -> TrainingPlan:
+        self._check_cpu()
+        return TrainingPlan(self._function, by_value, self._off)
+
+    def _check_cpu(self) -> None:
+        """Raise InputError where kernels of a CPU have no such precision."""
+        if self._precision in _HALVES:
+            raise InputError(
+                f"compile: expected precision 'fp32' on a CPU, which computes in no "
+                f"other, got {self._precision!r}; move the modules of {self._name} and "
+                f"its arguments to a GPU"
+            )
 
     def _room(self, index: int) -> Room:
         if index not in self._rooms:
@@ -258,6 +274,8 @@ class Compiled(Generic[P, R]):
         self, args: Any, options: Any, given: list[Any]
     ) -> Plan | GraphPlan | Unplanned:
         places = {each.device for each in (*given, *self._modules)}
+        if all(place.kind == "cpu" for place in places):
+            self._check_cpu()
         if why := _unfit(places, given):
             return Unplanned(why)
         by_value = False
@@ -388,7 +406,9 @@ def compile(
     inside, and results float32 again. In a step of training parameters, gradients and
     what optimizers remember stay float32, and so do losses, norms and softmax; products
     and what follows them are of 16 bits. With "fp16" losses are scaled: a step whose
-    gradients overflow changes nothing. All are faster; a CPU does not round. tolerance:
+    gradients overflow changes nothing. All are faster. A CPU
+    computes in float32 alone: "tf32" rounds nothing there, and calls with "fp16" or
+    "bf16" raise InputError. tolerance:
     the error, of the results' scale, within which a CPU's plan may take kernels that
     round more than a sum does; from 1e-5 on 3 x 3 convolutions are computed by
     Winograd's algorithm. off: rules and kernels of a CPU's plans to leave out, by name.

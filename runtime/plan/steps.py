@@ -28,8 +28,8 @@ class Refused:
 class Steps:
     """Calls of a function as steps of training; see `StepPlan` and `TrainingPlan`.
 
-    on_gpu: makes a plan for the GPU of a number. off: rules and kernels that a CPU's
-    plans leave out. most: signatures that are kept.
+    on_gpu: makes a plan for the GPU of a number; on_cpu: one for a CPU. most:
+    signatures that are kept.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Steps:
         function: Callable[..., Any],
         modules: list[Module],
         on_gpu: Callable[[int, dict[int, Home], bool], StepPlan],
-        off: frozenset[str],
+        on_cpu: Callable[[bool], TrainingPlan],
         most: int,
     ):
         self._function, self._modules, self._most = function, modules, most
-        self._on_gpu, self._off = on_gpu, off
+        self._on_gpu, self._on_cpu = on_gpu, on_cpu
         self._homes: dict[int, Home] = {}
         self._plans: OrderedDict[Any, StepPlan | TrainingPlan] = OrderedDict()
         self._by_value: set[Any] = set()
@@ -113,7 +113,7 @@ class Steps:
 
     def _new(self, place: Device, by_value: bool) -> StepPlan | TrainingPlan:
         if place.kind == "cpu":
-            return TrainingPlan(self._function, by_value, self._off)
+            return self._on_cpu(by_value)
         return self._on_gpu(place.index, self._homes, by_value)
 
     def _places(self) -> set[Device]:

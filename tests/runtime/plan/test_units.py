@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, ops
+from burnish import Tensor, nn, ops, optim
 from burnish.capture import capture, written
 from burnish.errors import InputError
 from burnish.plan.cuda import WholeTape
@@ -62,3 +62,24 @@ def test_precision_is_a_known_one():
         InputError, match="expected precision 'fp32', 'tf32', 'bf16' or 'fp16', got"
     ):
         burnish.compile(model, precision="fp64")
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_a_cpu_has_no_half_precision(precision):
+    pytest.importorskip("ml_dtypes")
+    x, model = Tensor(np.ones((3, 4), np.float32)), Heads()
+    fast = burnish.compile(model, precision=precision)
+    for call in (fast, fast.plan):
+        with pytest.raises(InputError, match=f"precision 'fp32' on a CPU.*{precision}"):
+            call(x)
+
+    def step(x):
+        loss = (trained(x) ** 2).mean()
+        optim.SGD().step(0.1, trained, loss.backward())
+        return loss
+
+    trained = Heads().to("cpu:autodiff")
+    planned = burnish.compile(step, precision=precision)
+    for call in (planned, planned.plan):
+        with pytest.raises(InputError, match=f"precision 'fp32' on a CPU.*{precision}"):
+            call(x)
