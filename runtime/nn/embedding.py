@@ -200,7 +200,7 @@ class EmbeddingBag(_Table):
         if not places.size:
             empty = (len(places), self.embedding_dim)
             return ops.reduce_sum(rows) * self.device.xp.zeros(empty, rows.dtype)
-        each, kept = ops.take(rows, places, axis=0), kept[..., None]
+        each, kept = ops.embedding(places, rows), kept[..., None]
         if self.mode == "max":
             low = float(np.finfo(rows.dtype).min)
             top = ops.reduce_max(ops.where(kept, each, low), axes=1)

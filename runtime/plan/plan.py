@@ -53,7 +53,8 @@ class Segment:
 
     done: the places of values that nobody asks for behind it. updates: of parameters
     by its records. draws: what a run draws before them. threads: how many the records
-    are for; one where none is split.
+    are for; one where none is split. notes: whether the run ends behind it where a
+    record has noted a fault.
     """
 
     first: int
@@ -66,6 +67,7 @@ class Segment:
     updates: list[tuple[int, Update]] = dataclasses.field(default_factory=list)
     draws: list[Draw] = dataclasses.field(default_factory=list)
     threads: int = 1
+    notes: bool = False
 
 
 class Plan:
@@ -235,6 +237,8 @@ class Plan:
                 continue
             if segment.node is None:
                 self._execute(segment, base, clock)
+                if segment.notes:
+                    space.check()
                 continue
             for fetch in segment.fetched:
                 values[fetch.place] = fetch.of(alive)
@@ -362,6 +366,7 @@ class _Lowering:
             self._settle(node)
             self._node(node)
             self._update(node)
+            self.builder.has_changed |= self._has_effects(node)
             self.builder.done.add(id(node))
 
     def _by_sample(self, nodes: list[Node]) -> None:
@@ -405,6 +410,12 @@ class _Lowering:
                 value = self.graph.values[place]
                 updated = value, self.builder.source(value)
                 self.given[id(self.segments[-1])].append(updated)
+
+    def _has_effects(self, node: Node) -> bool:
+        """Whether a node draws, or gives something new values, within the run."""
+        is_eager = bool(self.segments) and self.segments[-1].node is node
+        happens = any(line.call.always for line in node.lines)
+        return happens and (is_eager or node.name == "update")
 
     def _lower(self, node: Node) -> None:
         b = self.builder
@@ -471,8 +482,11 @@ class _Lowering:
         first = 0
         if done is not None:
             first = done.first if done.node is not None else done.behind
-        behind = len(self.builder.steps)
+        behind, noting = len(self.builder.steps), self.builder.noting
         draws, self.builder.draws = self.builder.draws, []
+        if first < noting and self.graph.program.has_effects:
+            self.segments.append(Segment(first, noting, draws=draws, notes=True))
+            first, draws = noting, []
         if behind > first or draws:
             self.segments.append(Segment(first, behind, draws=draws))
         self.builder.closed = behind

@@ -7,6 +7,7 @@ without a plan. What Python works out for each step, rates, is given anew to eve
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from burnish.kernels import library, num_threads
 from burnish.plan.arguments import cells, numbers_in
 from burnish.plan.heap import trim
 from burnish.plan.plan import Plan
+from burnish.planned.space import Fault
 from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
@@ -53,7 +55,8 @@ class TrainingPlan:
         """The function's results; its effects happen as in a plain call."""
         with self._lock:
             if self._is_planned(args, options):
-                return self._run(args, options)
+                with contextlib.suppress(Fault):  # nothing has been changed
+                    return self._run(args, options)
         return self._function(*args, **options)
 
     def _is_planned(self, args: Any, options: Any) -> bool:

@@ -94,6 +94,13 @@ class Space:
         self._kept[slot] = kept, weakref.ref(lent)
         return lent
 
+    def check(self) -> None:
+        """Raise Fault where a record has noted one."""
+        for noted in self.noted:
+            if noted[0]:
+                noted[0] = 0
+                raise Fault
+
     def filled(self, arrays: dict[int, Any]) -> Any:
         """The table, with the constants that there are now."""
         if self._of is not arrays:
@@ -197,10 +204,7 @@ class Ends:
 
     def leave(self, space: Space, alive: dict[int, Any], values: Any) -> None:
         """Put the results among the values; raises Fault where there are none."""
-        for noted in space.noted:
-            if noted[0]:
-                noted[0] = 0
-                raise Fault
+        space.check()
         for place, own in space.given:
             values[place] = Tensor.wrap(own.copy(), _CPU)
         for fetch in self._results:

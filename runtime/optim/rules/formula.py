@@ -216,7 +216,8 @@ class Traces:
 
 def _options(rule: Any) -> dict[str, Any] | None:
     """What a formula reads of its rule; None where that may change unseen."""
-    own = _own(type(rule))
+    kind: Any = type(rule)
+    own = _own(kind)
     found = {
         name: tuple(value) if type(value) is list else value
         for name, value in vars(rule).items()

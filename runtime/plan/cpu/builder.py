@@ -119,7 +119,9 @@ class Builder:
     the other value whose codes it has. codes, whole: see `quantized`; sums: see `sums`.
     readers: the nodes that read a value, by its place; results: places of the plan's.
     read: all of both. off: kernels to leave out, by name. done: the nodes so far, by
-    their `id`. closed: the records that stay before all others. updates: of parameters.
+    their `id`. closed: the records that stay before all others. noting: those of them
+    whose faults are looked for before anything is changed; has_changed: whether a node
+    so far has effects within the run. updates: of parameters.
     assigned: buffers, and the values that they get behind a run. late: nodes that are
     made then.
     """
@@ -154,7 +156,8 @@ class Builder:
         self.assigned: list[tuple[Value, Value]] = []
         self.late: list[Node] = []
         self.done: set[int] = set()
-        self.closed = 0
+        self.closed = self.noting = 0
+        self.has_changed = False
         self.label, self.off, self.may_fault = "", off, may_fault
         self.least_in_place = 0  # bytes from which float weights are not packed
 
@@ -289,9 +292,21 @@ class Builder:
         A call with effects cannot be made once more as it is: it has no such records.
         """
         need(self.may_fault, "a value may be none that kernels can have")
+        return self._fault()
+
+    def early_fault(self) -> Spot:
+        """The same for a call with effects, as long as it has had none."""
+        need(not self.has_changed, "its numbers are known after something was changed")
+        return self._fault()
+
+    def _fault(self) -> Spot:
         if not self.faults:
             self.faults.append(self.new(8, outside=True).buffer)
         return Spot(self.faults[0])
+
+    def note(self) -> None:
+        """Look for faults behind the records so far, before anything is changed."""
+        self.closed = self.noting = len(self.steps)
 
     # --- records ---
 

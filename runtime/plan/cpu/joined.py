@@ -20,10 +20,16 @@ def _is_value(node: Node, x: Any) -> None:
     check(node, x)
 
 
+def _is_movable(node: Node, x: Any) -> None:
+    """What has its elements elsewhere alone may be of integers too."""
+    need(isinstance(x, Value), "its input is a parameter")
+    check(node, *([x] if x.dtype != np.int64 else []))
+
+
 @lower("reshape")
 def reshape(b: Builder, node: Node) -> None:
     x, y = node.args[0], node.result
-    _is_value(node, x)
+    _is_movable(node, x)
     axis = b.blocked_axis(x)
     if axis is None:
         b.alias(y, PLAIN, b.spot(x))
@@ -113,9 +119,7 @@ def _channels_alone(index: Any, shape: tuple[int, ...], axis: int) -> int:
 def view(b: Builder, node: Node) -> None:
     """An operator that gives a view in NumPy: a view here too, or a copy if needed."""
     x, y = node.args[0], node.result
-    need(isinstance(x, Value), "its input is a parameter")
-    if x.dtype != np.int64:
-        check(node, x)
+    _is_movable(node, x)
     need(y.size, "it has no elements")
     need(len(node.results) == 1, "it gives several results")
     axis = b.blocked_axis(x)

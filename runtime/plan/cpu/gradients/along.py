@@ -80,7 +80,8 @@ def window_spread(b: Builder, node: Node) -> None:
 def embedding_gradient(b: Builder, node: Node) -> None:
     """Rows of g added up by number; the forward call has checked the numbers."""
     g, _, ids, weight = node.args
-    need(isinstance(g, Value) and isinstance(ids, Value), "it is of parameters alone")
+    g = b.as_value(g)
+    need(isinstance(g, Value), "it is of parameters alone")
     need(ids.dtype == np.int64, f"its numbers are {ids.dtype}")
     check(node, g, weight)
     rows, width = weight.shape

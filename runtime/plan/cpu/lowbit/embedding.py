@@ -11,17 +11,17 @@ from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
 from burnish.plan.cpu.table import lower, need
-from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.graph import Constant, Node
 
 
 @lower("embedding")
 def embedding(b: Builder, node: Node) -> None:
     """Rows by numbers of the call; where one is of no row, the call runs eagerly."""
     ids, weight = node.args[:2]
-    need(isinstance(weight, Constant) and len(weight.shape) == 2, "its rows")
+    need(len(weight.shape) == 2, "its rows")
     check(node, weight)
     width = weight.shape[1]
-    _add(b, node, ids, weight, x=b.constant(weight), block=width, by_row=0, is_small=0)
+    _add(b, node, ids, weight, x=b.spot(weight), block=width, by_row=0, is_small=0)
 
 
 @lower("from_quantized")
@@ -67,13 +67,14 @@ def from_quantized(b: Builder, node: Node) -> None:
 
 
 def _add(
-    b: Builder, node: Node, ids: Any, weight: Constant, *, x: Spot,
+    b: Builder, node: Node, ids: Any, weight: Any, *, x: Spot,
     scales: Spot | None = None, zeros: Spot | None = None, **how: int,
 ) -> None:  # fmt: skip
-    need(isinstance(ids, Value) and ids.dtype == np.int64, "its numbers are not int64")
+    need(ids.dtype == np.int64, f"its numbers are {ids.dtype}")
     rows, width = weight.shape
     b.add(
         "gather", 1, ids=b.spot(ids), x=x, scales=scales, zeros=zeros,
-        out=b.result(node.result), fault=b.fault(), count=ids.size, rows=rows,
+        out=b.result(node.result), fault=b.early_fault(), count=ids.size, rows=rows,
         width=width, **how,
     )  # fmt: skip
+    b.note()
