@@ -117,7 +117,7 @@ RECORDS = (
     _record(
         "gather",
         "ids x scales zeros out fault",
-        "count rows width block by_row is_small",
+        "count rows width block by_row bits",
     ),
     _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
     _record("resample", "x index weight out", "outer size places inner taps"),

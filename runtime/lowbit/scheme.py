@@ -29,6 +29,11 @@ _FLOATS = (*_PARAMS, "float64")
 _NO_SCHEME = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
+_AT_ONCE = 2**22
+"""Values that are quantized together where rows are independent: memory for a few
+copies of so many, not of the whole array. Rows by 16 end a word of `packed_u32`."""
+
+
 class QParams(NamedTuple):
     """Scales and, of affine schemes, zero points: one number a block."""
 
@@ -133,12 +138,17 @@ class QuantScheme:
         """An array quantized; params: None covers its whole range."""
         if x.dtype.kind not in "fV":
             raise InputError(f"quantize: expected floating-point values, got {x.dtype}")
+        blocks = self.level.blocks(x.shape)
+        step = max(_AT_ONCE // math.prod(x.shape[1:] or (1,)) // 16, 1) * 16
+        if params is None and len(blocks) > 1 and blocks[0] == 1 and len(x) > step:
+            parts = [self.pack(x[at : at + step]) for at in range(0, len(x), step)]
+            return _stacked(parts, x)
         params = QParams(*(params or self.calibrated(x)))
         codes = ops.quantize_blocks(
             x,
             *params,
             value=self.value,
-            blocks=self.level.blocks(x.shape),
+            blocks=blocks,
             store=self.store,
         )
         return Packed(self, codes, *params, tuple(x.shape), x.dtype)
@@ -221,3 +231,14 @@ class QuantScheme:
 
     def __str__(self) -> str:
         return f"{self.mode} {self.value} {self.level}"
+
+
+def _stacked(parts: list[Packed], x: Array) -> Packed:
+    """The rows of the parts below each other: x, quantized."""
+    named = [part.parts() for part in parts]
+    whole = {
+        name: namespace(x).concatenate([part[name] for part in named])
+        for name in named[0]
+    }
+    made = whole["codes"], whole["scales"], whole.get("zero_points")
+    return Packed(parts[0].scheme, *made, tuple(x.shape), x.dtype)

@@ -1,4 +1,4 @@
-// Rows of tables by number, of floats or of bytes that become floats; rows added up.
+// Rows of tables by number, of floats or of codes that become floats; rows added up.
 #include "bytes.h"
 #include "call.h"
 #include "rows.h"
@@ -7,6 +7,16 @@
 INLINE void values_of(const int8_t *codes, int64_t n, float scale, float zero, float *out) {
     OVER(n, store(out + i, (from_chars(codes + i) - zero) * scale),
          for (int64_t k = i; k < n; k++) out[k] = ((float)codes[k] - zero) * scale)
+}
+
+// The same of codes of 4 bits, two in a byte, the first one in the lower half.
+static void values_of_halves(const uint8_t *codes, int64_t start, int64_t n, float scale,
+                             float zero, float *out) {
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t at = start + k;
+        const uint8_t code = at & 1 ? codes[at / 2] >> 4 : codes[at / 2] & 15;
+        out[k] = ((float)((code ^ 8) - 8) - zero) * scale;
+    }
 }
 
 // From the end where a number is negative. `fault` reports one out of range; the caller
@@ -21,16 +31,20 @@ void gather(const void *record, const call *c, int64_t part, int64_t parts) {
         float *out = (float *)at(c, r->out) + u * r->width;
         if (id < 0 || id >= r->rows) {
             *(int64_t *)at(c, r->fault) = 1;
-        } else if (!r->is_small) {
+        } else if (!r->bits) {
             const float *x = (const float *)at(c, r->x) + id * r->width;
             memcpy(out, x, 4 * (size_t)r->width);
         } else {
-            const int8_t *x = (const int8_t *)at(c, r->x) + id * r->width;
+            const void *x = at(c, r->x);
+            const int64_t start = id * r->width;
             int64_t of = id * r->by_row;
             for (int64_t i = 0; i < r->width; i += r->block, of++) {
-                const int64_t left = r->width - i;
-                values_of(x + i, left < r->block ? left : r->block, scales[of],
-                          zeros ? zeros[of] : 0, out + i);
+                const int64_t left = r->width - i, n = left < r->block ? left : r->block;
+                const float scale = scales[of], zero = zeros ? zeros[of] : 0;
+                if (r->bits == 8)
+                    values_of((const int8_t *)x + start + i, n, scale, zero, out + i);
+                else
+                    values_of_halves(x, start + i, n, scale, zero, out + i);
             }
         }
     }

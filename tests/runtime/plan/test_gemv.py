@@ -120,6 +120,17 @@ def test_small_weights_become_floats_in_registers(scheme, outs, rows):
     assert kept < 4 * model.weight.size or outs == 1  # no second copy in floats
 
 
+@pytest.mark.parametrize("value", ["q8s", "q4s"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_many_small_weights_are_packed_in_parts(value, turned):
+    """More outputs than are packed together, and some that fill no part."""
+    outs = 2080 if turned else 1043
+    model = Product(64, outs, turned=turned)
+    scheme = QuantScheme(value, level=Level.block(32))
+    model.quantize_weights(Quantizer(scheme=scheme))
+    assert "gemv" in exact(model, rows_of(1, 64))
+
+
 @pytest.mark.skipif(not HAS_DOTS, reason="weights are not packed for integers here")
 @pytest.mark.parametrize("scheme", SCHEMES, ids=str)
 @pytest.mark.parametrize("turned", [False, True])

@@ -54,6 +54,23 @@ def quantizations(draw):
     return x, scheme
 
 
+@pytest.mark.parametrize(
+    "level", [Level.block(5), Level.row(), Level.channel(0)], ids=str
+)
+@pytest.mark.parametrize("mode", ["symmetric", "affine"])
+@pytest.mark.parametrize("store", STORES)
+def test_rows_that_share_no_scale_are_quantized_a_few_at_a_time(
+    level, mode, store, monkeypatch
+):
+    x = np.random.default_rng(0).standard_normal((53, 3, 7)).astype(np.float32)
+    scheme = QuantScheme("q4f", mode, level, store)
+    at_once = scheme.pack(x)
+    monkeypatch.setattr("burnish.lowbit.scheme._AT_ONCE", 16 * 21)
+    in_parts = scheme.pack(x)
+    assert in_parts.tobytes() == at_once.tobytes()
+    assert (in_parts.shape, in_parts.dtype) == (at_once.shape, at_once.dtype)
+
+
 @given(quantizations())
 def test_the_error_is_at_most_half_a_step(given_):
     x, scheme = given_

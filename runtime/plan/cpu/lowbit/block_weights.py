@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from burnish.plan.graph import Array, Constant, Value
 
 _BLOCK = DIGITS["block"]
 """Block sizes are multiples of this: 16 bytes of 4-bit weights."""
+
+_AT_ONCE = 64
+"""Groups of outputs that are packed together: copies are of so much at a time."""
 
 
 class Weights(NamedTuple):
@@ -92,12 +96,12 @@ class _Parts(NamedTuple):
         groups, counts = -(-self.outs // LANES), self.ins // self.by_in
         middle = 1 << self._bits - 1
 
-        def codes(held: Packed) -> Array:
-            plain = (self._plain(held).astype(np.int16) + middle).astype(np.uint8)
-            full = self._filled(plain, LANES)
-            full = full.reshape(groups, LANES, -1, _BLOCK // 4, 4)
+        def codes(rows: Array) -> Array:
+            full = (rows.view(np.uint8) + np.uint8(middle)).reshape(
+                -1, LANES, self.ins // _BLOCK, _BLOCK // 4, 4
+            )
             full = np.ascontiguousarray(full.transpose(0, 2, 3, 1, 4))
-            full = full.reshape(groups, self.ins // _BLOCK, _BLOCK * LANES)
+            full = full.reshape(len(full), self.ins // _BLOCK, _BLOCK * LANES)
             return full if self._bits == 8 else _nibbles(full)
 
         def spread(part: Any) -> Array:
@@ -108,7 +112,7 @@ class _Parts(NamedTuple):
 
         size = groups, self.ins * LANES * self._bits // 8
         return self._weights(
-            f"dots{self._bits}", lambda held: codes(held).reshape(size), size,
+            f"dots{self._bits}", self._by_rows(codes, LANES, size), size,
             lambda part: spread(part).astype(np.float32),
             lambda part: spread(part).astype(np.int32) + middle,
             (groups, counts, LANES), np.int32,
@@ -118,13 +122,10 @@ class _Parts(NamedTuple):
         """Codes (32 outputs, inputs, these outputs), with a scale for each input."""
         groups = -(-self.outs // _BLOCK)
 
-        def codes(held: Packed) -> Array:
-            plain = self._plain(held)
-            if self._bits == 4:
-                plain = (plain + 8).astype(np.uint8)
-            full = self._filled(plain, _BLOCK).reshape(groups, _BLOCK, self.ins)
-            full = np.ascontiguousarray(full.transpose(0, 2, 1))
-            return full.view(np.uint8) if self._bits == 8 else _nibbles(full)
+        def codes(rows: Array) -> Array:
+            full = rows.reshape(-1, _BLOCK, self.ins).transpose(0, 2, 1)
+            full = np.ascontiguousarray(full).view(np.uint8)
+            return full if self._bits == 8 else _nibbles(full + np.uint8(8))
 
         def spread(part: Any) -> Array:
             full = self._spread(part)  # (outputs or 1, inputs or 1)
@@ -133,7 +134,7 @@ class _Parts(NamedTuple):
 
         size = groups, self.ins * _BLOCK * self._bits // 8
         return self._weights(
-            f"wide{self._bits}", lambda held: codes(held).reshape(size), size,
+            f"wide{self._bits}", self._by_rows(codes, _BLOCK, size), size,
             spread, spread, (groups, self.ins), np.float32,
         )  # fmt: skip
 
@@ -152,6 +153,24 @@ class _Parts(NamedTuple):
         wide = np.asarray(part).astype(np.float32)
         wide = wide.reshape(blocks[::-1]).T if self.turned else wide.reshape(blocks)
         return np.repeat(wide, self.by_out, axis=0)
+
+    def _by_rows(
+        self, pack: Callable[[Array], Array], lanes: int, size: tuple[int, ...]
+    ) -> Callable[[Packed], Array]:
+        """`pack` of signed codes (n * lanes, ins), few at a time, put together.
+
+        lanes: outputs of a group; size: (groups, bytes of a group).
+        """
+
+        def packed(held: Packed) -> Array:
+            plain, made = self._plain(held), np.empty(size, np.uint8)
+            for first in range(0, len(made), _AT_ONCE):
+                rows = plain[first * lanes : (first + _AT_ONCE) * lanes]
+                part = made[first : first + _AT_ONCE]
+                part[...] = pack(self._filled(rows, lanes)).reshape(part.shape)
+            return made
+
+        return packed
 
     def _filled(self, rows: Array, step: int) -> Array:
         return np.pad(rows, ((0, -len(rows) % step), (0, 0)))

@@ -21,7 +21,7 @@ def embedding(b: Builder, node: Node) -> None:
     need(len(weight.shape) == 2, "its rows")
     check(node, weight)
     width = weight.shape[1]
-    _add(b, node, ids, weight, x=b.spot(weight), block=width, by_row=0, is_small=0)
+    _add(b, node, ids, weight, x=b.spot(weight), block=width, by_row=0, bits=0)
 
 
 @lower("from_quantized")
@@ -49,8 +49,13 @@ def from_quantized(b: Builder, node: Node) -> None:
         wide = np.asarray(part).astype(np.float32).reshape(counts)
         return np.repeat(wide, blocks[0], axis=0)[: shape[0]] if by_row else wide
 
+    in_place = held.scheme.store == "packed_u8" and held.scheme.kind.bits == 4
+    stored_as, dtype = (held.codes.shape, np.uint8) if in_place else (shape, np.int8)
+
     def codes(packed: Packed) -> Any:
-        return np.ascontiguousarray(numbers(packed), np.int8)
+        return (
+            packed.codes if in_place else np.ascontiguousarray(numbers(packed), dtype)
+        )
 
     size = (shape[0] if by_row else 1, counts[1])
     scales = parts.constant(lambda p: spread(p.scales), size, np.float32)
@@ -60,9 +65,9 @@ def from_quantized(b: Builder, node: Node) -> None:
             parts.constant(lambda p: spread(p.zero_points), size, np.float32)
         )
     _add(
-        b, node, ids, weight, x=b.constant(parts.constant(codes, shape, np.int8)),
+        b, node, ids, weight, x=b.constant(parts.constant(codes, stored_as, dtype)),
         scales=b.constant(scales), zeros=zeros, block=min(blocks[1], shape[1]),
-        by_row=by_row, is_small=1,
+        by_row=by_row, bits=4 if in_place else 8,
     )  # fmt: skip
 
 
