@@ -340,6 +340,23 @@ def _reduce_prod(
     return Host(product, data.dtype)
 
 
+def _extreme(name: str, fold: Callable[..., Any]) -> Any:
+    """The largest or smallest of a list: `min(300, n)`."""
+    pick = _builtin(name, fold)
+
+    def apply(
+        version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
+    ) -> Host:
+        if data.array.ndim != 1 or not data.array.size:
+            raise _Symbolic
+        found = np.empty((1,) if attributes.get("keepdims", 1) else (), object)
+        first, *others = data.array
+        found[...] = pick(first, *others) if others else first
+        return Host(found, data.dtype)
+
+    return apply
+
+
 _KINDS = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 11: "float64"}
 
 
@@ -383,6 +400,8 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "Reshape": _reshape,
     "Transpose": _transpose,
     "ReduceProd": _reduce_prod,
+    "ReduceMin": _extreme("min", min),
+    "ReduceMax": _extreme("max", max),
     "Cast": _cast,
     "Add": _each(_add),
     "Sub": _each(_sub),

@@ -74,9 +74,9 @@ def _plain(value: Any) -> Expression:
 
 
 def _as_slice(places: np.ndarray) -> Expression | None:
-    """[1, 2, 3] as 1:4; None when it is no run of several."""
+    """[1, 2, 3] as 1:4; None when it is no run from the front."""
     first, count = int(places[0]), len(places)
-    if count < 2 or first < 0 or (places != np.arange(first, first + count)).any():
+    if first < 0 or (places != np.arange(first, first + count)).any():
         return None
     return Slice(Literal(first) if first else None, Literal(first + count))
 

@@ -52,6 +52,12 @@ def div(A: Expression, B: Expression, *, node: NodeContext) -> Result:
     return infix("/", A, B)
 
 
+@onnx_op("FloorDiv", domain="burnish", traits=BROADCAST)
+def floor_div(A: Expression, B: Expression) -> Result:
+    """Integers are rounded down."""
+    return infix("//", A, B)
+
+
 @onnx_op("Mod", since=10, traits=BROADCAST)
 def mod(A: Expression, B: Expression, *, fmod: int = 0) -> Result:
     return call("mod", A, B, fmod=True) if fmod else infix("%", A, B)

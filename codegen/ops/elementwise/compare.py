@@ -54,7 +54,7 @@ def or_(A: Expression, B: Expression) -> Result:
     return infix("|", A, B)
 
 
-@onnx_op("Xor", since=7, traits=BROADCAST | COMMUTATIVE)
+@onnx_op("Xor", since=7, traits=BROADCAST | COMMUTATIVE, neutral=False)
 def xor(A: Expression, B: Expression) -> Result:
     return infix("^", A, B)
 

@@ -90,7 +90,7 @@ def _kept(node: ir.Node) -> ir.Value | None:
         return None
     if test is not None and test(node):
         return first
-    if (source := read_in_order(node)) is not None:
+    if (source := read_in_order(node) or _split_before(node)) is not None:
         return source
     neutral = neutral_of(node.op_type)
     if neutral is None or len(node.inputs) != 2:
@@ -116,6 +116,19 @@ def _leaves_all(node: ir.Node) -> bool:
     if any(other.uses() or other.is_graph_output() for other in others):
         return False
     return _same_shape(node)
+
+
+def _split_before(node: ir.Node) -> ir.Value | None:
+    """What a Split took apart and this Concat joins in the same order."""
+    first = node.inputs[0]
+    split = None if first is None else first.producer()
+    if node.op_type != "Concat" or split is None or split.op_type != "Split":
+        return None
+    rank = 0 if first is None or first.shape is None else len(first.shape)
+    axes = {attribute(node, "axis", 0), attribute(split, "axis", 0)}
+    along = axes if len(axes) == 1 or not rank else {axis % rank for axis in axes}
+    whole = list(node.inputs) == list(split.outputs) and not split.domain
+    return split.inputs[0] if whole and len(along) == 1 else None
 
 
 def _same_dtype(node: ir.Node) -> bool:

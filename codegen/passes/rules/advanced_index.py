@@ -1,7 +1,8 @@
 """Fuse gathers by one index per axis to advanced indexing: `y[rows, columns]`.
 
 Exporters lay the axes flat and count places through, or join the places of every
-element to a row. `mask[arange(batch)[:, None], arange(time)]` is all of `mask`.
+element to a row; those of a mask are `x[mask]`.
+`mask[arange(batch)[:, None], arange(time)]` is all of `mask`.
 """
 
 from __future__ import annotations
@@ -70,6 +71,35 @@ def _check_row(found: Match) -> str | None:
     if None in rows[:-1] or together != rows[:-1]:
         return "the places are spread over more axes than they have"
     return None
+
+
+# --- places of a mask's elements ---
+
+_MASKED = op("GatherND", Any("data"), Any("rows"), name="main")
+
+
+def _check_mask(found: Match) -> str | None:
+    if attribute(found.named["main"], "batch_dims", 0):
+        return "elements of several batches are gathered"
+    return None if _mask(found["rows"]) else "the places are those of no mask"
+
+
+def _mask(rows: ir.Value) -> ir.Value | None:
+    """The mask whose places these are, one a row; others may read the places too."""
+    turned = rows.producer()
+    if turned is None or turned.op_type != "Transpose" or turned.inputs[0] is None:
+        return None
+    places = turned.inputs[0].producer()
+    if places is None or places.op_type != "NonZero" or places.inputs[0] is None:
+        return None
+    order, mask = turned.attributes.get("perm"), places.inputs[0]
+    if order is not None and list(order.as_ints()) != [1, 0]:
+        return None
+    return mask if mask.dtype == ir.DataType.BOOL else None
+
+
+def _masked(found: Match) -> ir.Node:
+    return ir.Node("burnish", "Index", [found["data"], _mask(found["rows"])])
 
 
 # --- flat indices into merged axes ---
@@ -228,6 +258,13 @@ RULES = (
     *(
         Rule("elements at places", _joined(count), _check_row, _index, _TARGET)
         for count in (2, 3)
+    ),
+    Rule(
+        "elements of a mask",
+        _MASKED,
+        _check_mask,
+        _masked,
+        _TARGET,
     ),
     Rule(
         "elements at places counted through",

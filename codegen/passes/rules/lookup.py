@@ -7,9 +7,16 @@ operator or as a sum of products, is what Gather makes of a negative place anywa
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, integers, scalar, static_dims
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant_node,
+    integers,
+    scalar,
+    static_dims,
+)
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 
 _PLACES, _ROWS = Any("places"), Scalar("rows")
@@ -66,7 +73,40 @@ def _row(found: Match) -> ir.Node:
     return ir.Node("", "Gather", [found["table"], _unlisted(found["listed"])])
 
 
+# --- one place in a list, whose axis is dropped behind ---
+
+_IN_A_LIST = op("Gather", Any("table"), Scalar("listed"), name="main")
+_DROPPED = op("Squeeze", _IN_A_LIST, Any("axes"))
+
+
+def _is_one_place(found: Match) -> str | None:
+    main, place = found.named["main"], found["listed"]
+    axis, axes = attribute(main, "axis", 0), integers(found["axes"])
+    if place.shape is None or len(place.shape) != 1:
+        return "the place is in no list"
+    rank = len(found["table"].shape or ())
+    if axes is None or len(axes) != 1 or not rank or (axes[0] - axis) % rank:
+        return "another axis is dropped"
+    return None
+
+
+def _at_one_place(found: Match) -> list[ir.Node]:
+    number = scalar(found["listed"])
+    assert number is not None
+    place = constant_node(np.array(int(number), np.int64))
+    options = list(found.named["main"].attributes.values())
+    inputs = [found["table"], place.outputs[0]]
+    return [place, ir.Node("", "Gather", inputs, options)]
+
+
 RULES = (
+    Rule(
+        "Gather at one place",
+        _DROPPED,
+        _is_one_place,
+        _at_one_place,
+        ("", "Gather", 13),
+    ),
     Rule("Gather of rows", _ROWS_AT, _is_of_rows, _row, ("", "Gather", 13)),
     Rule(
         "Gather at places that may be negative",

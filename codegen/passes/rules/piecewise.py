@@ -1,10 +1,10 @@
-"""Fuse functions written case by case: Shrink (hard and soft), GLU, Softmax, rolls."""
+"""Fuse functions written case by case: Shrink, GLU, Softmax, rolls, floor division."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, integers, scalar
+from burnish.codegen.passes.graph import attribute, constant, integers, scalar
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -187,6 +187,38 @@ def _rolled_twice(found: Match) -> ir.Node:
     return ir.Node("burnish", "Roll", [found["x"]], attributes)
 
 
+# --- torch's floor division of integers: a quotient, less one where signs differ ---
+# ONNX divides integers towards zero. The quotient is corrected where there is a
+# remainder and one of the two is negative; an exporter may know the divisor's sign.
+
+_A, _B = Any("a"), Any("b")
+_BELOW = op("Less", _A, 0.0)
+_SIGNS_DIFFER = either(
+    op("Xor", _BELOW, op("Less", _B, 0.0)),
+    op("Xor", _BELOW, Any("negative")),
+    _BELOW,
+)
+_REMAINS = op("Not", op("Equal", op("Mod", _A, _B), 0.0))
+_QUOTIENT = op("Div", _A, _B)
+
+
+def _check_floor(found: Match) -> str | None:
+    kind, divisor = found["a"].dtype, constant(found["b"])
+    if kind is None or not kind.is_integer():
+        return "it is no division of integers"
+    if any(
+        node.op_type == "Less" and node.inputs[0] is found["b"] for node in found.nodes
+    ):
+        return None
+    if divisor is None or (divisor.numpy() < 0).any():
+        return "the divisor may be negative"
+    negative = found.values.get("negative")
+    said = None if negative is None else constant(negative)
+    if negative is not None and (said is None or said.numpy().any()):
+        return "the signs are compared otherwise"
+    return None
+
+
 RULES = (
     Rule(
         "Shrink (hard)",
@@ -219,4 +251,11 @@ RULES = (
     ),
     Rule("roll", _ROLLED, _check_roll, _rolled, ("burnish", "Roll", 1)),
     Rule("roll of several axes", _TWICE, accept, _rolled_twice, ("burnish", "Roll", 1)),
+    Rule(
+        "floor division",
+        op("Where", op("And", _SIGNS_DIFFER, _REMAINS), _QUOTIENT - 1, _QUOTIENT),
+        _check_floor,
+        lambda found: ir.Node("burnish", "FloorDiv", [found["a"], found["b"]]),
+        ("burnish", "FloorDiv", 1),
+    ),
 )

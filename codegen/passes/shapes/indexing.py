@@ -81,8 +81,12 @@ def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 
 def index(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    """Elements at places, one tensor of them for each of the first axes."""
-    data, places = dims[0], broadcast(dims[1:])
+    """Elements at places, one tensor of them for each of the first axes; or a mask."""
+    data, first = dims[0], node.inputs[1]
+    if first is not None and first.dtype == ir.DataType.BOOL:
+        known = data is not None and dims[1] is not None
+        return [[None, *data[len(dims[1]) :]] if known else None]
+    places = broadcast(dims[1:])
     if data is None or places is None:
         return [None]
     return [[*places, *data[len(dims) - 1 :]]]

@@ -114,3 +114,114 @@ def test_other_numbers_are_cast():
     model = form("n = Cast<to=6>(i) w = Cast<to=7>(n) y = Cast<to=1>(w)", i="int64[3]")
     source = becomes(model, feeds={"i": np.array([1, 2**32 + 3, -5])})
     assert '"int32"' in source
+
+
+MASKED = """m = Greater(a, b) n = NonZero(m) t = Transpose<perm=[1,0]>(n)
+    y = GatherND(x, t)"""
+MASK = {"a": np.array([0.5, 2.0, 3.0]), "b": np.array([1.0, 1.0, 1.0])}
+MASK = {name: array.astype(np.float32) for name, array in MASK.items()}
+
+
+def test_places_of_a_mask():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    model = form(MASKED, x="3,4", a="3", b="3")
+    becomes(model, "return x[a > b]", feeds={"x": x, **MASK})
+
+
+def test_places_of_a_mask_that_others_read():
+    text = MASKED.replace("y =", "w =") + " v = GatherND(a, t) y = Concat<axis=0>(w, v)"
+    model = form(text, x="3", a="3", b="3")
+    x = np.arange(3.0, dtype=np.float32)
+    becomes(model, "return ops.concat([x[m], a[m]])", feeds={"x": x, **MASK})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("perm=[1,0]", "perm=[0,1]"),
+        ("NonZero(m)", "NonZero(a)"),
+    ],
+    ids=["columns", "numbers"],
+)
+def test_places_of_no_mask(old, new):
+    x = np.arange(27.0, dtype=np.float32).reshape(3, 3, 3)
+    model = form(MASKED.replace(old, new), x="3,3,3", a="3", b="3")
+    stays(model, "x[", feeds={"x": x, **MASK})
+
+
+@pytest.mark.parametrize(
+    ("axes", "line"), [(1, "return x[:, 2]"), (-1, "return x[:, 2]")]
+)
+def test_one_place_in_a_list(axes, line):
+    text = f"""i = Constant<value_ints=[2]>() g = Gather<axis={axes}>(x, i)
+        d = Constant<value_ints=[1]>() y = Squeeze(g, d)"""
+    becomes(form(text, x="2,4"), line)
+
+
+@pytest.mark.parametrize(
+    ("place", "line"), [(2, "return x[:, 2:3]"), (0, "return x[:, :1]")]
+)
+def test_a_list_of_one_place_is_a_slice(place, line):
+    text = f"i = Constant<value_ints=[{place}]>() y = Gather<axis=1>(x, i)"
+    becomes(form(text, x="2,4"), line)
+
+
+def test_another_axis_is_dropped():
+    text = """i = Constant<value_ints=[2]>() g = Gather<axis=1>(x, i)
+        d = Constant<value_ints=[0]>() y = Squeeze(g, d)"""
+    becomes(form(text, x="1,4"), "return x[:, 2:3].squeeze(0)")
+
+
+FLOORED = """z = Constant<value_int=0>() o = Constant<value_int=1>()
+    q = Div(a, b) la = Less(a, z) lb = Less(b, z) x = Xor(la, lb) m = Mod(a, b)
+    e = Equal(m, z) ne = Not(e) f = And(x, ne) s = Sub(q, o)
+    w = Where(f, s, q) y = Cast<to=1>(w)"""
+SIGNED = {"a": np.array([7, -7, 7, -7, 6, -6]), "b": np.array([2, 2, -2, -2, 3, 3])}
+
+
+def test_floor_division():
+    model = form(FLOORED, a="int64[6]", b="int64[6]")
+    source = becomes(model, feeds=SIGNED)
+    assert "a // b" in source
+
+
+@pytest.mark.parametrize(
+    ("divisor", "floored"), [(5, True), (-5, False)], ids=["above 0", "below 0"]
+)
+@pytest.mark.parametrize("sign", ["False", "none"])
+def test_floor_division_by_a_number(divisor, floored, sign):
+    """An exporter that knows the divisor's sign folds its comparison."""
+    text = FLOORED.replace("lb = Less(b, z)", "lb = Constant<value=bool {0}>()")
+    text = text.replace("Xor(la, lb)", "Identity(la)") if sign == "none" else text
+    text = f"b = Constant<value_int={divisor}>() {text}"
+    model = form(text, a="int64[6]")
+    source = becomes(model, feeds={"a": SIGNED["a"]})
+    assert ("a // 5" in source) == floored
+
+
+def test_other_corrections_of_a_quotient():
+    model = form(
+        FLOORED.replace("Xor(la, lb)", "Or(la, lb)"), a="int64[6]", b="int64[6]"
+    )
+    stays(model, "//", feeds=SIGNED)
+
+
+@pytest.mark.parametrize(
+    ("axis", "parts", "same"),
+    [(1, "p, q", True), (-1, "p, q", True), (1, "q, p", False), (0, "p, q", False)],
+)
+def test_parts_joined_again(axis, parts, same):
+    text = f"p, q = Split<axis=1, num_outputs=2>(x) w = Concat<axis={axis}>({parts})"
+    source = becomes(form(f"{text} y = Relu(w)", x="2,4"))
+    assert ("split" not in source) == same
+
+
+@pytest.mark.parametrize(
+    ("op", "words"), [("ReduceMin", "min(300, x.shape[0])"), ("ReduceMax", "max(")]
+)
+def test_the_smaller_of_sizes(op, words):
+    text = f"""k = Constant<value_ints=[300]>() s = Shape<start=0, end=1>(x)
+        c = Concat<axis=0>(k, s) m = {op}<keepdims=0>(c) o = Constant<value_ints=[1]>()
+        r = Reshape(m, o) y = Expand(z, r)"""
+    source = becomes(form(text, x="n", z="1"))
+    assert words in source
