@@ -57,7 +57,7 @@ def digest(path: Path) -> str:
 def identity(path: Path, weights: Mapping[str, LazyTensor] | None = None) -> str:
     """The sha256 that tells a model from others: that of its file.
 
-    Where the weights lie in other files, theirs count too: external data of an ONNX
+    Weights in other files count too: external data of an ONNX
     file, the shards of an index, and for a folder's config.json every tensor beside it:
     `weights`, where they are open already.
     """
@@ -95,7 +95,7 @@ def _joined(parts: Iterable[str]) -> str:
 def _own_and_external(path: Path) -> tuple[str, list[Path]]:
     """A file's sha256, and the files beside it that it says its weights are in.
 
-    Only files are opened that lie in its folder. Nothing is parsed: `check` is quick.
+    Only files in its folder are opened. Nothing is parsed: `check` is quick.
     """
     own, found, rest = hashlib.sha256(), set(), b""
     with path.open("rb") as file:

@@ -131,7 +131,7 @@ class Variable:
 
     __slots__ = ("__weakref__", "data", "device", "index", "node")
 
-    data: Any  #: an Array; what is packed or derived computes it when asked
+    data: Any  #: an Array; packed and derived data are computed when read
     device: Device
     node: Node | None
     index: int

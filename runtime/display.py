@@ -23,7 +23,7 @@ _options = _Options()
 def set_printoptions(
     *, precision: int | None = None, threshold: int = 1000, edgeitems: int = 3
 ) -> None:
-    """How tensors are printed from now on; what is not named is as at the start.
+    """Set how tensors are printed; settings that are not named get their defaults.
 
     precision: decimal places of floats, None for as many as they need (up to 8).
     threshold: with more elements than this the middle is left out, and `edgeitems` of

@@ -88,7 +88,7 @@ def state() -> Any:
 
 
 def restore(state: Any) -> None:
-    """Let the source go on from where it was when `state` was taken."""
+    """Continue from where the source was when `state` was taken."""
     _source().bit_generator.state = state
 
 
@@ -103,7 +103,7 @@ def is_state(value: Any) -> bool:
 
 
 def jump(times: int) -> None:
-    """Go on from a place that this source would reach only after 2**127 draws each."""
+    """Jump to a state that this source would reach only after 2**127 draws each."""
     global _streams
     first, second = _streams or _start(np.random.default_rng())
     bits: Any = first.bit_generator

@@ -1,4 +1,4 @@
-"""`burnish generate --compiled`: plans for the calls of what is written."""
+"""`burnish generate --compiled`: plans for calls of the generated model."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Contents:
     kind: str
     tensors: tuple[Held, ...]
     parameters: int
-    bytes: int  #: what is shared counts each time
+    bytes: int  #: shared tensors count each time
     metadata: dict[str, str]
     beside: dict[str, str]  #: top-level keys without tensors, and what they hold
     architecture: Described | None  #: of a folder with config.json

@@ -2,7 +2,7 @@
 
 In: names, shapes and dtypes of a checkpoint's tensors. Out: classes with the members
 that these determine; open steps of the forward are methods to fill in.
-Invariant: what is a guess says so; every tensor has its place in the model.
+Invariant: a guess is marked as one; every tensor has its place in the model.
 """
 
 from burnish.codegen.infer.build import Inferred, infer

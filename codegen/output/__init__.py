@@ -1,6 +1,6 @@
-"""What is written to disk, before it is: header, storage of weights, whose file it is.
+"""Files before they are written: header, storage of weights, ownership.
 
 In: rendered text, weights and options. Out: `Generated`, the header, golden numbers,
 and for an existing file whether it may be replaced or how it is merged.
-Invariant: a file that somebody changed is never replaced without being told to.
+Invariant: an edited file is never replaced unless the caller asks for it.
 """

@@ -235,7 +235,7 @@ def _writes_weights(generated: Generated) -> bool:
 
 
 def _beside_inputs(plan: Settled) -> Settled:
-    """The same without the weights where they lie in place already.
+    """The same without weights that are in place already.
 
     Raises UsageError where anything else would replace a file that it is made of.
     """

@@ -57,7 +57,7 @@ def last_uses(block: Block) -> dict[Value, int]:
 def demand_order(ends: Iterable[T], needs: Callable[[T], Iterable[T]]) -> Iterator[T]:
     """Depth-first post-order: each node once, behind what it needs, from `ends` on.
 
-    A topological order in which what is needed comes just before its first reader;
+    A topological order in which each definition comes just before its first reader;
     `graphlib` orders by depth instead. In a cycle the node met first comes last.
     """
     opened: set[T] = set()

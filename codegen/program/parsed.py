@@ -157,7 +157,7 @@ class _Parser(Expressions):
         scope: Scope = ()
         if found := _SCOPE.search(line):
             line, scope = line[: found.start()], _scope(found[1])
-        known = dict(self.known)  # what is declared here is not read here
+        known = dict(self.known)  # declarations here are not read here
         targets, right = self.declared(line)
         defined, self.known = self.known, known
         right = right.removeprefix(" = ")

@@ -1,6 +1,6 @@
 """A build hook of hatchling, for [tool.hatch.build.hooks.burnish].
 
-A wheel and an editable installation get what is generated into the source tree, a
+A wheel and an editable installation get generated files in the source tree, a
 source distribution the models and nothing that is generated.
 """
 

@@ -17,7 +17,7 @@ def load(modules: Iterable[str], folder: Path | None = None) -> None:
     folder: by default the current one; it is on the path during the import only.
     Raises UsageError for a module that cannot be imported.
     """
-    load_installed()  # first: what is named goes before it
+    load_installed()  # first: named rules go before them
     here = str(folder or Path.cwd())
     sys.path.append(here)
     try:

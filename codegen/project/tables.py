@@ -85,7 +85,7 @@ def found(folder: Path) -> Project | None:
 def read(root: Path) -> Project:
     """The project in this folder; without tables it has no models.
 
-    Raises UsageError that names the table and the key of what is wrong.
+    Raises UsageError that names the wrong table and key.
     """
     path = root.resolve() / FILE
     try:

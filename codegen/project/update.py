@@ -262,7 +262,7 @@ def _put(project: Project, module: Module, into: Path | None) -> Updated:
     settled = module.settled
     if into is not None:
         folder = into / settled.folder.relative_to(project.packages)
-        whole = settled.has_weights  # also those that lie in place in the source tree
+        whole = settled.has_weights  # also those that are in the source tree already
         settled = replace(settled, folder=folder, weights=whole, kept=())
     if not settled.kept and _is_there(settled):
         return Updated(module, ())

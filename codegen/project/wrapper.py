@@ -8,7 +8,7 @@
     backend = "uv_build"
 
 The modules are generated into the source tree, then the other backend does its work;
-a source distribution gets the models, and what is generated is taken out of it.
+a source distribution gets the models, without generated files.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _NESTED: dict[str, dict[int, str]] = {
     "Function": {7: "Node", 11: "Attribute"},
     "Tensor": {},
 }
-#: Fields left out: training_info is not part of what is imported.
+#: Fields left out: training_info is not imported.
 _DROPPED = {"Model": {20}}
 
 

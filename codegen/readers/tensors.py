@@ -16,7 +16,7 @@ CHUNK = 1 << 20
 
 
 class MappedFile:
-    """A file mapped read-only once, however many tensors lie in it."""
+    """A file mapped read-only once, however many tensors it holds."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -143,7 +143,7 @@ def _size(statement: Assign) -> tuple[Value, int] | None:
 
 
 def _unpacked(tensor: Value, sizes: dict[int, Assign]) -> Assign | None:
-    """The sizes of some neighbouring axes at once; None if others lie between."""
+    """The sizes of some neighbouring axes at once; None if others are between."""
     first, last = min(sizes), max(sizes)
     if tensor.rank is None or last - first + 1 != len(sizes):
         return None

@@ -1,6 +1,6 @@
 """Partially evaluate the runtime's source for NumPy alone, without recording.
 
-What is known beforehand is put in its place: `namespace(x)` is `np`, no tape records,
+Known values replace expressions: `namespace(x)` is `np`, no tape records,
 nothing trains. Branches that are never taken then go, and so do statements behind a
 `return`. Everything else stays as it is written, comments too: text is edited at the
 places that a syntax tree gives, again and again until nothing changes.

@@ -133,7 +133,7 @@ def notes_in(_page: Page, node: ast.AST) -> list[ast.expr]:
 
 
 def outermost(edits: Iterable[Edit]) -> list[Edit]:
-    """Edits without those that lie inside another."""
+    """Edits without those nested in another."""
     kept: list[Edit] = []
     for edit in sorted(set(edits), key=lambda e: (e.start, -e.stop)):
         if not kept or edit.start >= kept[-1].stop or kept[-1].start == kept[-1].stop:

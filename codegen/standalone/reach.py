@@ -80,7 +80,7 @@ _ALWAYS = frozenset(("__bool__", "__int__", "__float__", "__index__", "__hash__"
 class Reached:
     """Definitions that a model needs, each with the members of it that are needed.
 
-    spaces: what is asked of `ops`, `nn` and the like by attribute.
+    spaces: attributes read from `ops`, `nn` and the like.
     """
 
     symbols: dict[Symbol, set[str]] = field(default_factory=dict)

@@ -105,7 +105,7 @@ def _sources(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _locate(names: set[str], source: Path) -> dict[str, list[Path]]:
-    """Where files with these names lie below `source`."""
+    """Paths below `source` of files with these names."""
     places: dict[str, list[Path]] = {}
     if names:
         for path in walk(source):

@@ -32,7 +32,7 @@ class Upgraded:
 def upgrade(path: str | Path, out: str | Path, opset: int | None = None) -> Upgraded:
     """Write the model at `path` to `out` with opset `opset`, 16 by default.
 
-    Weights that lie beside `path` are written beside `out`. Nothing appears at `out`
+    Weights beside `path` are written beside `out`. Nothing appears at `out`
     when the model cannot be upgraded.
     """
     path, out = Path(path), Path(out)

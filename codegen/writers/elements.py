@@ -24,7 +24,7 @@ class Places:
     """For every element of a weight: the origin it is of, and its number in there.
 
     known: where that is so. factor, summand: of an element that is not copied, what it
-    is multiplied by and what is added then.
+    is multiplied by, and the term added then.
     """
 
     origins: tuple[Origin, ...]

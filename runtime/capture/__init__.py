@@ -4,7 +4,7 @@
     y = program(Tensor(others))
     print(program)
 
-What is called on tensors is written down and called again; what Python reads of their
+Operators called on tensors are recorded and called again; what Python reads of their
 values is refused, so that a run never gives a number of the capture.
 """
 

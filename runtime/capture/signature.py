@@ -59,7 +59,7 @@ def fits(args: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
 def form_of(given: Any, tensors: list[Variable]) -> Any:
     """Arguments with a Kind instead of every tensor, which `tensors` is given.
 
-    Raises CaptureError for what is neither a tensor nor a plain value.
+    Raises CaptureError for a value that is neither a tensor nor plain.
     """
 
     def kind(item: Any) -> Any:

@@ -163,7 +163,7 @@ class Tape:
                 stored.assign(before)
 
     def drawing(self) -> None:
-        """Told of every draw: only a call that is written down may draw."""
+        """Called at every draw: only a recorded call may draw."""
         if not self._inside:
             self.refuse(
                 "random numbers are drawn outside of an operator, and would be the "

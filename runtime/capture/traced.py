@@ -12,7 +12,7 @@ from burnish.tensor import Tensor
 
 
 class Traced(Tensor):
-    """Stands for a value that is another one in every run of the program.
+    """A placeholder for a value that differs in every run of the program.
 
     real: what it is in this run, a tensor, or an array that a step gave.
     """

@@ -24,7 +24,7 @@ class DataLoader:
 
     batch_size: items of a batch, or a strategy that cuts an epoch into batches;
     shuffle: a seed, with which each epoch has its own order, which depends on the seed
-    and the epoch alone; drop_last: leave out what is left and fills no batch.
+    and the epoch alone; drop_last: drop a last batch that is not full.
 
     augment: called with an item and a NumPy Generator that depends on (seed, epoch,
     index) alone; collate: makes the fields of a batch of a list of items (`stack` is

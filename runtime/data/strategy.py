@@ -23,7 +23,7 @@ class BatchStrategy(Protocol):
 
 
 class FixedBatches:
-    """`size` items each; the last batch has what is left, or is left out."""
+    """`size` items each; the last batch has the remaining items, or is dropped."""
 
     def __init__(self, size: int, drop_last: bool = False):
         if size < 1:

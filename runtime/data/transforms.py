@@ -119,7 +119,7 @@ class WindowsDataset:
     """Windows of `size` neighbouring items, one every `stride` items.
 
     A window is its items stacked: for items that are numbers an array (size,), for
-    tuples and dicts each field so. What is left at the end and fills no window is left
+    tuples and dicts each field so. Items at the end that fill no window are left
     out.
     """
 

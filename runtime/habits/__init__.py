@@ -68,7 +68,7 @@ class TensorModule(ModuleType):
 
 
 def exported(names: Mapping[str, Any]) -> list[str]:
-    """`__all__` of a package whose `__init__` imports what is public."""
+    """`__all__` of a package whose `__init__` imports its public names."""
     ours = {"exported", "missing"}
     found = (name for name, value in names.items() if callable(value))
     return sorted(name for name in found if name[0] != "_" and name not in ours)

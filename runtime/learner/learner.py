@@ -53,13 +53,13 @@ class Learner:
     directory: where the run is written; None writes nothing.
     checkpoints: which to keep; several strategies keep what any of them keeps.
     recorder: how they are written; None is `DefaultRecorder()`, from whose files a run
-    resumes bit for bit. With another precision what is loaded is rounded.
+    resumes bit for bit. With another precision loaded values are rounded.
     accumulate: batches an optimizer step; their gradients are averaged.
     compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
     for batches of one shape; up to the gradients with accumulate or several workers.
     "bf16", or another precision of `burnish.compile`, is that of the steps on a GPU.
-    resume: the epoch to go on after, or "last" for the latest checkpoint, where there
-    is one; overwrite: start anew in a directory that holds a run.
+    resume: the epoch to continue after, or "last" for the latest checkpoint, if
+    there is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.
     workers: processes that share every batch; `distributed.group()`. Data loaders are
     parted among them, other iterables are this process's own; the first one writes.

@@ -121,7 +121,7 @@ class Together:
         return self.workers.gather(rng.state())
 
     def restore(self, states: list[Any] | None) -> None:
-        """Let this process's random numbers go on; new processes get their own."""
+        """Keep this process's random state; new processes get their own."""
         if states is None:
             return
         rng.restore(states[min(self.workers.rank, len(states) - 1)])

@@ -66,7 +66,7 @@ class Tracker:
         }
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from `state_dict()` of the same metrics."""
+        """Continue from `state_dict()` of the same metrics."""
         for metric in self.metrics:
             prefix = f"{metric.name}."
             self._sums[metric.name] = {

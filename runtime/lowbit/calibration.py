@@ -21,7 +21,7 @@ _METHODS = ("min_max", "percentile", "mse", "entropy")
 
 @dataclass(frozen=True)
 class Calibration:
-    """How to find the range that is kept; what is beyond it is cut off.
+    """How to find the range that is kept; values beyond it are clipped.
 
     "min_max": all of it. "percentile": `share` percent of the values, as many left out
     on either side. "mse": the one with the least squared error after rounding, out of

@@ -9,7 +9,7 @@ from burnish.ops.arrays._scalars import along
 
 
 class ReduceMethods(Variable):
-    """Reductions, scans, and what is scaled along an axis."""
+    """Reductions, scans, softmax and normalisation along an axis."""
 
     __slots__ = ()
 

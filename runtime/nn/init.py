@@ -221,7 +221,7 @@ def _kaiming(
 def _within(low: float, high: float, count: int) -> np.ndarray:
     """`count` standard normal numbers between low and high, by rejection."""
     nearest = min(max(low, 0.0), high)
-    if nearest > 0:  # what is so far behind the nearest never comes
+    if nearest > 0:  # values so far behind the nearest are never drawn
         high = min(high, nearest + 40 / (nearest + 1))
     elif nearest < 0:
         low = max(low, nearest - 40 / (1 - nearest))

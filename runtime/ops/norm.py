@@ -349,7 +349,7 @@ def _is_plain(g):
 
 
 def _is_of_rows(x, axes, *given):
-    """Whether what is given broadcasts to the axes of x, all the last ones."""
+    """Whether weight and bias broadcast to the last axes of x."""
     alike = (a is None or prod(a.shape[: -len(axes)]) == 1 for a in given)
     return namespace(x) is np and all(alike)
 

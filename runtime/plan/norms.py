@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from burnish.plan.fuse import Around
 
 NORM = "channel_norm"
-"""Who asks for the statistics does so before what is joined with it: it stays first."""
+"""Readers of the statistics run before the fused readers: the norm stays first."""
 
 _BOUNDS = {"relu": (0.0, float("inf")), "relu6": (0.0, 6.0)}
 

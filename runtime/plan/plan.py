@@ -388,7 +388,7 @@ class _Lowering:
             self._as_it_is(node, str(why))
 
     def _settle(self, node: Node) -> None:
-        """Compute what is deferred and read later, before a node changes its source."""
+        """Compute deferred values that are read later, before their source changes."""
         b = self.builder
         changed = set(changed_by(node))
         for place in b.sums if changed else ():

@@ -32,7 +32,7 @@ def listed(name: str, plan: Plan, given: list[Any]) -> str:
 
 
 def _rows(plan: Plan, times: list[float]) -> list[tuple[str, int, int, float]]:
-    """What is run, its operations, its bytes and its seconds."""
+    """A unit of work: its operations, its bytes and its seconds."""
     rows: list[tuple[str, int, int, float]] = []
     took = iter(times)
     for segment in plan.segments:

@@ -253,7 +253,7 @@ def _put(
     constants: _Constants,
     metadata: dict[str, str],
 ) -> None:
-    """Write the file so that what is aligned among the constants is so in the file."""
+    """Write the file; constants keep their alignment."""
     for gap in range(0, 8 * ALIGNED, 8):
         size = (constants.size,)
         rows = [(n, _code(a), a.shape) for n, a in tensors.items()]

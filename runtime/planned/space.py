@@ -153,7 +153,7 @@ class Room:
 class Ends:
     """How the arguments of a run get into arrays, and its results out of them.
 
-    What is small is copied to and from arrays that belong to a space; other arguments
+    Small arguments are copied to and from arrays that belong to a space; others
     are pointed to, other results are arrays that a run makes.
 
     outside: (slot, size) of arrays that a run makes. faults: slots that say that a call

@@ -21,7 +21,7 @@ class Unwritable(Exception):
 
 
 def encoded(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
-    """A value in JSON. place: the number of what is a place, None for other values."""
+    """A value in JSON. place: the number of a place, None for other values."""
     number = place(value)
     if number is not None:
         return ["place", number]

@@ -29,7 +29,7 @@ _SETTINGS = {
 
 
 def check(precision: str | None) -> None:
-    """Raise InputError for what is neither a setting nor None."""
+    """Raise InputError for a value that is neither a setting nor None."""
     if precision is not None and precision not in _SETTINGS:
         raise InputError(
             f"precision: expected one of {', '.join(_SETTINGS)} or None, "

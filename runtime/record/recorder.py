@@ -33,7 +33,7 @@ class Recorder:
     """Writes states to files and reads them again, in one format.
 
     precision: "double" (float64), "full" (float32, integers of 4 bytes) or "half"
-    (float16, integers of 2 bytes where they fit) in the file; what is loaded has the
+    (float16, integers of 2 bytes where they fit) in the file; loaded arrays have the
     types it had before. None changes nothing.
 
     Raises InputError for another precision.

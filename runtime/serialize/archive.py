@@ -1,4 +1,4 @@
-"""ZIP archives, read where they lie: the central directory now, members when asked.
+"""ZIP archives, read in place: the central directory now, members when asked.
 
 Format: PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3 (ZIP64). The standard library's
 reader copies what it reads; values of a model are better mapped.

@@ -190,7 +190,7 @@ def read_pickle_data(
 ) -> Any:
     """A PyTorch file's content besides its tensors: dicts, numbers, text.
 
-    Tensors are LazyTensor. top_level_key: only what is below it. Raises
+    Tensors are LazyTensor. top_level_key: only tensors below it. Raises
     RecordError when there is no such key.
     """
     weights = open_weights(source, inert)

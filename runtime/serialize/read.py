@@ -20,8 +20,8 @@ Path: TypeAlias = str | os.PathLike[str]
 def load_file(path: Path) -> dict[str, np.ndarray]:
     """The tensors of a safetensors file by name, read-only.
 
-    They are mapped into memory: what is never touched is never read. Raises RecordError
-    when the file is damaged.
+    They are mapped into memory: untouched pages are not read. Raises RecordError when
+    the file is damaged.
     """
     data = map_file(path)
     return _tensors(data, os.fspath(path))

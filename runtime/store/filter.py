@@ -45,7 +45,7 @@ class Filter:
 
     @classmethod
     def from_predicate(cls, *predicates: Predicate) -> Filter:
-        """Tensors that one of the functions `(path, tensor)` says yes to."""
+        """Tensors for which one of the predicates `(path, tensor)` is true."""
         return cls(lambda path, tensor: any(yes(path, tensor) for yes in predicates))
 
     def __or__(self, other: Filter) -> Filter:

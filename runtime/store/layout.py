@@ -31,7 +31,7 @@ class Layout:
 
     rules: the first that fits a layer and its attribute counts; what none fits is as in
     PyTorch. spelled: brings a name of the file into dotted form. `a | b` applies a and
-    then b to what is read, and the other way round to what is written.
+    then b to tensors that are read, and in reverse to those written.
     """
 
     def __init__(self, *rules: Rule, spelled: Callable[[str], str] = str):

@@ -41,7 +41,7 @@ def load(
     r"""Give a module the values of a file or of tensors by name; say what was done.
 
     source: what `open_weights` takes, or a mapping (another module's `collect`).
-    top_level_key: only what is below it ("model.state_dict").
+    top_level_key: only tensors below it ("model.state_dict").
     rename: (regular expression, replacement) pairs, each in turn: `(r"^conv\.", "")`.
     only: a Filter; what it leaves out is neither loaded nor missed.
     layout: of the file: PYTORCH, BURN, KERAS, FLAX, or your own.

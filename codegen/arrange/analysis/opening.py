@@ -141,7 +141,7 @@ def _shape(value: Literal, attribute: str, callee: str, open_: Open) -> Expressi
 
 
 def _sides(value: Literal, slot: Slot, open_: Open) -> Expression:
-    """Padding of either side of each axis, ((2, 0),); what is not 0 is a hole."""
+    """Padding of either side of each axis, ((2, 0),); sizes other than 0 are holes."""
     axes = value.value
     if not isinstance(axes, tuple) or not all(isinstance(a, tuple) for a in axes):
         return value

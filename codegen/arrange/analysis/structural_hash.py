@@ -110,7 +110,7 @@ class _Traversal:
         return array.dtype.name, array.shape, array.tobytes()
 
     def plain(self, value: object) -> Hashable:
-        """What is no node: an operator, a number."""
+        """A leaf that is not a node: an operator, a number."""
         return repr(value)
 
 

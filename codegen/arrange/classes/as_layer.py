@@ -62,7 +62,7 @@ class Declined:
 class Submodule:
     """A module as its parent sees it: its constructor, weights, inputs and outputs.
 
-    notes: what `--explain` says of it and of what is inside, where it is used.
+    notes: what `--explain` says of it and of its parts, where it is used.
     """
 
     constructor: Expression

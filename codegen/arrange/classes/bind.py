@@ -36,7 +36,7 @@ class Hints:
 
 @dataclass
 class Labels:
-    """What scopes say of the layers that one class calls itself, by their ids.
+    """Names from scopes for the layers that one class calls itself, by their ids.
 
     names: the attribute, "" for what the class extends. places: a list and the number.
     """

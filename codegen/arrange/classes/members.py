@@ -70,8 +70,8 @@ class Members:
     ) -> SelfAttr:
         """A new attribute; its name is `wanted` where that is still free.
 
-        What is called again is not owned twice: it has the same weights, or it has none
-        and the same name with a number ("dropout_1").
+        A layer that is called again is not owned twice: it has the same weights, or
+        none and the same name with a number ("dropout_1").
         """
         if not weights:
             base = authorship.without_count(wanted)
@@ -134,7 +134,7 @@ class Members:
         constructor: Expression,
         weights: list[WeightPath],
     ) -> SelfAttr:
-        """A numbered part of a list attribute, or what is owned already.
+        """A numbered part of a list attribute, or an attribute that exists already.
 
         A part that is called in two ways is two modules, one outside the list; so
         is one whose number a list has.

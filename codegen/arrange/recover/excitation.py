@@ -34,7 +34,7 @@ def _excitation(
 ) -> set[Statement]:
     """The block whose last statement is a product; empty where that weighs no channels.
 
-    Its gate is computed by one or two layers from what is pooled of the other factor,
+    Its gate is computed by one or two layers from the other factor, pooled,
     and by nothing else; nothing else reads it.
     """
     made = expression(product)

@@ -172,7 +172,7 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
 
 
 def _of_classes(base: np.ndarray, ids: list[int], outputs: int) -> np.ndarray:
-    """What is added to each score, as onnxruntime reads it for two classes.
+    """The base value of each score, as onnxruntime reads it for two classes.
 
     A single value is the first class's; a class without votes keeps a score of 0.
     """

@@ -20,7 +20,7 @@ _Numbers = dict[ir.Value, Hashable]
 
 
 def merge_branches(model: ir.Model, account: Account) -> bool:
-    """Random results stay apart: a branch that does not run draws no numbers."""
+    """Random results are not merged: a branch that does not run must not draw."""
     changed = False
     for node in reversed(g.all_nodes(model)):  # the innermost first
         if node.op_type == "If" and not node.domain and node.graph is not None:

@@ -125,7 +125,7 @@ def crop_and_resize(
 
 
 def _places(op: Builder, start: Any, end: Any, count: int) -> Any:
-    """Where `count` samples from start to end lie, -1 to 1: (regions, count)."""
+    """Coordinates of `count` samples from start to end, -1 to 1: (regions, count)."""
     steps = np.linspace(0, 1, count) if count > 1 else np.array([0.5])
     shares = op.Mul(op.Sub(end, start), steps.astype(np.float32)[None])
     at = op.Add(start, shares)

@@ -10,7 +10,7 @@ import numpy as np
 from burnish.codegen.tools.model_page.boxes import Histogram
 
 SAMPLE = 4096
-"""So many values of one tensor are read, in blocks that lie over all of it."""
+"""So many values of one tensor are read, in blocks spread over all of it."""
 TENSORS = 2000
 """So many tensors of one model have histograms."""
 _BLOCK = 64

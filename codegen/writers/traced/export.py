@@ -46,7 +46,7 @@ class Exported:
     model: ir.Model
 
     def save(self, path: str | FilePath) -> None:
-        """Write it; weights beyond what one file holds lie beside it."""
+        """Write it; weights beyond what one file holds go to files beside it."""
         path = FilePath(path)
         held = sum(
             value.const_value.nbytes

@@ -1,7 +1,7 @@
 """Unify recorded loop iterations to one body with loop-carried values and outputs.
 
 Empirical: the three recorded iterations have to agree; what changes only later is not
-detected (docs/to-onnx.md says what is refused).
+detected (docs/to-onnx.md lists the refusals).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Channels-last arrays: (N, C, *S) whose channels lie side by side in memory."""
+"""Channels-last arrays: (N, C, *S) with contiguous channels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = {
 
 
 def is_last(array: Any) -> bool:
-    """Whether an array's channels lie side by side, and it is not contiguous."""
+    """Whether an array's channels are contiguous, and the array is not."""
     if array.ndim < 3 or array._c_contiguous:
         return False
     turned = array.transpose(0, *range(2, array.ndim), 1)
@@ -33,7 +33,7 @@ def is_last(array: Any) -> bool:
 
 
 def last(array: Any) -> Any:
-    """The array, copied where its channels do not lie side by side: (N, C, *S)"""
+    """The array itself if its channels are contiguous, else a copy: (N, C, *S)"""
     import cupy
 
     turned = array.transpose(0, *range(2, array.ndim), 1)
@@ -51,7 +51,7 @@ def last(array: Any) -> Any:
 
 
 def contiguous(array: Any) -> Any:
-    """The array, copied where its elements do not lie in the order of its axes."""
+    """The array itself if it is in C order, else a copy."""
     import cupy
 
     if array._c_contiguous:
@@ -92,7 +92,7 @@ def _gathered(array: Any) -> Any:
 
 
 def _turn(x: Any, y: Any, count: int, rows: int, columns: int) -> None:
-    """Write the matrices of x, as they lie in memory, transposed into y."""
+    """Write the matrices of x, in their memory layout, transposed into y."""
     few, many = min(rows, columns), max(rows, columns)
     if few <= _FEW and x.size < LONG:
         size = x.dtype.itemsize

@@ -93,7 +93,7 @@ class SpeechCommandsDataset(AudioFolderDataset):
     """Spoken words of a second, 16 kHz: items are (samples (16000,), label).
 
     folder: as unpacked, with a folder a word, `validation_list.txt` and
-    `testing_list.txt`, which say what is not for training.
+    `testing_list.txt`, which list the files outside the training split.
     """
 
     def __init__(self, folder: Path, split: Literal["train", "valid", "test"]):

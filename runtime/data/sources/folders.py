@@ -13,7 +13,7 @@ def labelled_files(
     """(path, label) for every file below `root`, and the classes in order of name.
 
     The folders directly in `root` are the classes, but for those that start with
-    `skip`; files may lie deeper. Raises RecordError for a class without files.
+    `skip`; files may be in subfolders. Raises RecordError for a class without files.
     """
     where = os.fspath(root)
     if not os.path.isdir(where):

@@ -38,7 +38,7 @@ class Pickled:
 
 
 def read(memory: memoryview, sizes: list[int], *, copy: bool) -> Any:
-    """The value that `Pickled` wrote; without `copy` its arrays lie in `memory`."""
+    """The value that `Pickled` wrote; without `copy` its arrays view `memory`."""
     pieces: list[Any] = []
     begin = 0
     for size in sizes:

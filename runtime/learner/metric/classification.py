@@ -63,7 +63,7 @@ class ConfusionStats(Compared):
     """Base of the metrics of true and false positives and negatives by class.
 
     kind: "multiclass", outputs (N, C) and targets (N,), the `top_k` largest outputs
-    are what is predicted; "multilabel", both (N, C); "binary", both (N,) or (N, 1);
+    are predictions; "multilabel", both (N, C); "binary", both (N,) or (N, 1);
     in the latter two an output above `threshold` is a prediction.
     average: "micro" counts all classes together, "macro" is the mean of the classes
     that occur.

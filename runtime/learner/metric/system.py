@@ -15,7 +15,7 @@ from burnish.learner.metric.base import Metric, Moment, Statistics, ratio
 
 
 class _Reading(Metric):
-    """The mean of what is read at every batch."""
+    """The mean of the readings at every batch."""
 
     higher_is_better = None
 

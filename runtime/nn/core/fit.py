@@ -35,7 +35,7 @@ class Report:
 
     applied: paths that got values. missing: paths that the file has no values for.
     unexpected: names in the file without a place. skipped: names and paths that a
-    filter left out. misfits: path -> what is wrong with the values for it.
+    filter left out. misfits: path -> why its values do not fit.
     """
 
     def __init__(self, kind: str):

@@ -22,9 +22,9 @@ class ParamGroup:
         head = ParamGroup.from_paths("fc", "classifier.bias")
         model.freeze(ParamGroup.all() - head)
 
-    `a | b` (or `a.fuse(b)`) has what is in either, `a - b` (or `a.exclude(b)`) what is
-    in a alone. A group says nothing about values: what is in it is looked up when it
-    is used.
+    `a | b` (or `a.fuse(b)`) has the parameters of either, `a - b` (or
+    `a.exclude(b)`) those of a alone. A group says nothing about values: its members are
+    looked up when it is used.
     """
 
     def __init__(self, choose: Callable[[Named], set[int]], name: str):
@@ -67,7 +67,7 @@ class ParamGroup:
 
     @classmethod
     def from_predicate(cls, *predicates: Callable[[str, Param], bool]) -> ParamGroup:
-        """Parameters that one of the functions `(path, parameter)` says yes to."""
+        """Parameters for which one of the predicates `(path, parameter)` is true."""
 
         def choose(named: Named) -> set[int]:
             return {

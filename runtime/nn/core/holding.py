@@ -56,7 +56,7 @@ class Holder:
         """Put something else where an attribute holds parameters, buffers or modules.
 
         value: a Param or Buffer of any shape, a module, a list, tuple or dict of them,
-        or None, which takes away what is there. Assignment alone sets values.
+        or None, which removes the attribute's value. Assignment alone sets values.
         """
         where = f"{type(self).__name__}.{name}"
         if next(held(vars(self).get(name)), None) is None:

@@ -15,7 +15,7 @@ from burnish.nn.core.param import Stored
 class Layer(Module):
     """A module that keeps its constructor's arguments as attributes of their names.
 
-    It prints as it would be written, without what is default: `Conv2d(3, 8, 3)`. What
+    It prints as it would be written, without default arguments: `Conv2d(3, 8, 3)`. What
     its operators say of arguments that do not fit comes with the layer's name, and its
     constructor's arguments have to be what `burnish.arguments` reads off them.
     """

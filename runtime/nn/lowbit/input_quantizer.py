@@ -19,7 +19,7 @@ from burnish.steps import step
 
 
 class InputQuantizer(Module):
-    """x -> x rounded as `scheme` says; what is not floating point passes through.
+    """x -> x rounded as `scheme` says; arrays that are not floating point pass through.
 
     params: fixed scales and zero points ("static"); None takes them from each x
     ("dynamic"). It is kept at `layer.on_input` and is saved with the layer.

@@ -59,7 +59,7 @@ class _Recurrent(Layer):
         return ("", "_reverse") if self.bidirectional else ("",)
 
     def _rounded(self, states: Any) -> Any:
-        """States as x is rounded, where scales are those of what is given."""
+        """States as x is rounded, where scales are those of the given states."""
         found = self.on_input
         if isinstance(found, InputQuantizer) and found.scales is None:
             return found(states)

@@ -15,7 +15,7 @@ class DeformConv2d(Kernel):
     """(N, in_channels, *S) -> (N, out_channels, *P), looking at shifted places
 
     A call takes offsets (N, 2 * groups * K, *P), the rows' before the columns' for each
-    of the kernel's K places, and weights (N, groups * K, *P) for what is seen there.
+    of the kernel's K places, and weights (N, groups * K, *P) of the values there.
     The number of offset groups follows from their shape.
     """
 

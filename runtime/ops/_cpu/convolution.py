@@ -135,7 +135,7 @@ def _planes(x, w, multiplier=1):
 
 
 def _is_thin(x, w):
-    """Whether copies of a map take longer than what is computed of them."""
+    """Whether copying a map takes longer than the convolution itself."""
     return prod(w.stride) == 1 and prod(w.kernel) <= _THIN and x.size >= _LARGE
 
 

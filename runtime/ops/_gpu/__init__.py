@@ -1,6 +1,6 @@
 """Operators' kernels for NVIDIA GPUs, and those of their gradients.
 
-A kernel does what is common: floats of one kind. For everything else it gives None, and
+A kernel takes the common case: floats of one dtype. For others it gives None, and
 the operator's plain value, which CuPy computes too, takes over. Importing a module of
 this package registers its kernels.
 """

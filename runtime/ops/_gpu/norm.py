@@ -82,7 +82,7 @@ def _standardized(x, mean, var, weight, bias, eps):
 
 
 def _row(x, axis, *given):
-    """How many elements a row has, and whether what is given has as many."""
+    """How many elements a row has, and whether weight and bias have as many."""
     shape = x.shape[axis % max(x.ndim, 1) :]
     return prod(shape), x.ndim and all(a is None or a.shape == shape for a in given)
 

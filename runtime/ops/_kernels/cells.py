@@ -1,6 +1,6 @@
 """One step of each recurrent network, and the loop over time that they share.
 
-Legend: T time, N batch, I inputs, H hidden. Gates lie beside each other in one matrix,
+Legend: T time, N batch, I inputs, H hidden. Gates are concatenated in one matrix,
 in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
 """
 
@@ -94,7 +94,7 @@ def lstm_step(
 ) -> Step:
     """(h, c) -> (h, c); weight (4 * H, H); peephole (3 * H,), for the gates i, o, f
 
-    projection: (P, H), from the step's result to the h that is handed on. rounding:
+    projection: (P, H), from the step's result to the next step's h. rounding:
     what h goes through before the product with weight.
     """
     gate, cell, output = activations

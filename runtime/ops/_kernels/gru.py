@@ -22,7 +22,7 @@ def gru_sequence(
 ) -> tuple[Array, Array, Array]:
     """x (T, N, 3 * H) the inputs' share, weight (3 * H, H), h (N, H), bias (3 * H,)
 
-    order: how the gates lie beside each other, "zrh" or "rzh". reset_after: r acts
+    order: of the concatenated gates, "zrh" or "rzh". reset_after: r acts
     behind the candidate's matrix product. live (T, N, 1): where an example continues;
     else h stays. Returns every step's h (T, N, H), the gates (T, N, 3, H), and for the
     gradient what r acted on, or what it made (T, N, H).

@@ -24,7 +24,7 @@ def lstm_sequence(
 ) -> tuple[Array, Array, Array]:
     """x (T, N, 4 * H) inputs' share of the gates, weight (4 * H, H), h and c (N, H)
 
-    order: how the gates i, f, o, c lie beside each other. live (T, N, 1): where an
+    order: of the concatenated gates i, f, o, c. live (T, N, 1): where an
     example runs; else h and c stay. Returns every step's h and c (T, N, H), and the
     gates (T, N, 4, H), which the gradient needs.
     """

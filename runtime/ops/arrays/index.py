@@ -182,7 +182,7 @@ def put_rows(x, indices, *, rows: int) -> Array:
     found = x.take(order[starts], axis=0)
     for turn in range(1, int(counts[0])):
         left = int(np.searchsorted(-counts, -turn))
-        if left < _FEW:  # too few to go on side by side
+        if left < _FEW:  # too few to vectorize
             for i in range(left):
                 rest = order[starts[i] + turn : starts[i] + counts[i]]
                 found[i] += total(x.take(rest, axis=0), (0,))[0]

@@ -317,7 +317,7 @@ def _(g, y, x, *, shift, axis):
 
 @composed
 def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Array:
-    """(N, C*b*b, H, W) -> (N, C, H*b, W*b); blocks lie before C ("DCR") or after."""
+    """(N, C*b*b, H, W) -> (N, C, H*b, W*b); blocks before C ("DCR") or after."""
     ranked("depth_to_space: x", x, 4)
     b = blocksize
     n, c, h, w = x.shape

@@ -87,7 +87,7 @@ def _tokens(pattern: str | None, separators: Sequence[str]) -> Callable[[str], A
 
 
 def _pieces(separator: re.Pattern[str], text: str) -> Iterator[str]:
-    """What is between matches. `re.split` would add a separator's groups."""
+    """The text between matches. `re.split` would add a separator's groups."""
     start = 0
     for match in separator.finditer(text):
         yield text[start : match.start()]

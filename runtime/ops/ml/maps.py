@@ -23,7 +23,7 @@ def dict_vectorizer(
 ) -> Any:
     """The values of a dictionary in the order of C keys, 0 or "" without: (1, C)
 
-    What is no key of the vocabulary is left out.
+    Keys outside the vocabulary are left out.
     """
     _check("dict_vectorizer", x)
     missing = "" if np.dtype(dtype) == object else 0

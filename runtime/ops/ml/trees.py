@@ -63,7 +63,7 @@ def tree_ensemble(
     """The votes of the leaves that each row of x reaches, aggregated: (N, F) -> (N, C)
 
     roots (T,): the trees' first nodes. A node compares x[:, features] with thresholds;
-    yes and no say where to go on: a node, or ~leaf. targets, weights (leaves, votes):
+    yes and no are children: a node, or ~leaf. targets, weights (leaves, votes):
     what a leaf adds to which target; votes for target `outputs` count for nothing.
     modes: 0 <=, 1 <, 2 >=, 3 >, 4 ==, 5 !=, 6 in members[threshold]; <= by default.
     missing: whether nan answers yes. aggregate: "sum", "average", "min" or "max".

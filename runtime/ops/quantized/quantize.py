@@ -107,7 +107,7 @@ def dequantize_linear(
 def power_of_two(x, *, rounding: str = "up", saturate: bool = True) -> Array:
     """x as float8_e8m0fnu, which has powers of two alone; the sign is dropped.
 
-    rounding: "up", "down" or "nearest" (halves up). saturate: what is beyond 2**127
+    rounding: "up", "down" or "nearest" (halves up). saturate: values beyond 2**127
     becomes that, else NaN.
     """
     xp = namespace(x)

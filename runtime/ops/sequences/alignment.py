@@ -70,7 +70,7 @@ def _ctc_forward(scores: Array, skips: Array, frames: Array) -> Array:
 
 
 def _ctc_backward(scores: Array, skips: Array, frames: Array, states: Array) -> Array:
-    """(T, N, S): of all ends that go on from a state, which is not counted itself."""
+    """(T, N, S): of all paths from a state to the end, without the state itself."""
     xp = namespace(scores)
     count, n, width = scores.shape
     behind = xp.full((count, n, width), _NEVER, scores.dtype)

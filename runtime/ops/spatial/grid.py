@@ -20,8 +20,8 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Array:
     """Places after affine maps: theta (N, rank, rank + 1) -> (N, *S, rank)
 
     size: (N, C, *S) of the image that is sampled to, S of one axis a rank, 1 to 3 of
-    them. Places lie between -1 and 1, last axis first. align_corners: these are the
-    centers of the outer places, not their edges.
+    them. Coordinates are between -1 and 1, last axis first. align_corners: these are
+    the centers of the outer places, not their edges.
     """
     count, _, *sizes = (int(n) for n in size)
     rank = len(sizes)

@@ -30,7 +30,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool = False,
 ) -> Array:
-    """x's values at the places of `grid`, which lie between -1 and 1, last axis first.
+    """x's values at the coordinates in `grid`: between -1 and 1, last axis first.
 
     mode: "bilinear" (also of three axes), "nearest" or "bicubic".
     padding_mode: "zeros", "border" or "reflection" for positions outside.

@@ -27,7 +27,7 @@ class Remembered:
         raise TypeError(f"{type(self).__name__} does not say what it remembers")
 
     def _recall(self, state: Mapping[str, Array]) -> None:
-        """Go on from these arrays, which are this object's alone."""
+        """Continue from these arrays, which become this object's own."""
         raise TypeError(f"{type(self).__name__} cannot go on from a record")
 
     def state_dict(self) -> dict[str, Array]:
@@ -35,7 +35,7 @@ class Remembered:
         return {name: array.copy() for name, array in self._named().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Go on from a state of the same optimizer, on whatever device it was saved.
+        """Continue from a state of the same optimizer, saved on any device.
 
         Raises RecordError for names that no such state has.
         """
@@ -47,5 +47,5 @@ class Remembered:
         serialize.save_file(self._named(), path)
 
     def load_file(self, path: str | os.PathLike[str]) -> Self:
-        """Go on from a file that `save_file` wrote."""
+        """Continue from a file that `save_file` wrote."""
         return self.load_state_dict(serialize.load_file(path))

@@ -44,7 +44,7 @@ class Elementwise(Optimizer):
     ) -> None:
         """Fill `new` with the new weight; change the arrays of `state` in place.
 
-        All are of one shape. What is in `new` at first means nothing.
+        All are of one shape. `new` is uninitialized at first.
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 

@@ -361,7 +361,7 @@ class Builder:
                     item.buffer.used(at + before)
 
     def take_back(self, steps: int, buffers: int, faults: int) -> None:
-        """Keep so many of each, and forget what lies in the buffers that go."""
+        """Keep so many of each, and forget the contents of the buffers that go."""
         gone = {id(buffer) for buffer in self.buffers[buffers:]}
         del self.steps[steps:], self.buffers[buffers:], self.faults[faults:]
 

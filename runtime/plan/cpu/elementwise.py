@@ -63,7 +63,7 @@ def _operand(arg: Any) -> Value | Constant:
 
 
 def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
-    """The channels' axis if the result is to lie in blocks, as its operands do."""
+    """The channels' axis if the result is blocked, as its operands are."""
     if y.dtype == np.bool_:
         return None
     rank = len(y.shape)

@@ -13,7 +13,7 @@ from burnish.plan.cpu.lowbit.block_weights import Weights, block_weights, digits
 from burnish.plan.graph import Constant, Graph, Node, Value
 
 _ROWS = 2
-"""Rows up to which weights are read as they lie: more are worth packing them."""
+"""Rows up to which weights are read unpacked: packing pays for more."""
 
 _LARGE = 64 << 20
 """Bytes of float weights from which on they are not packed: packing takes them twice,

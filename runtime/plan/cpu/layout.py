@@ -1,7 +1,7 @@
 """Memory layout of a value: strides, offsets, channel blocks.
 
 plain: as NumPy has them. blocked: [C/16][pixels][16] for the channels of one axis, the
-other axes in their order among the pixels; what is behind the last channel is anything.
+other axes in their order among the pixels; lanes past the last channel are anything.
 rows: [pixels][C], the channels of one axis last.
 """
 

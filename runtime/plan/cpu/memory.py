@@ -15,7 +15,7 @@ from burnish.planned.space import ARENA
 _ALIGNED = 64
 
 _ADDS_IN_PLACE = ("conv", "winograd")
-"""Kernels that add a `residual` whose elements lie as those of `out` do."""
+"""Kernels that add a `residual` with the layout of `out`."""
 
 
 class Memory(NamedTuple):

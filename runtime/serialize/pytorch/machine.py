@@ -142,7 +142,7 @@ class Machine(Stack):
             self.budget.step(len(into) >> _COLLIDING)
         return cast(Hashable, value)
 
-    # --- names and what is made of them ---
+    # --- names and the objects made of them ---
 
     def name(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):

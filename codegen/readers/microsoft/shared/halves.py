@@ -1,4 +1,4 @@
-"""Quantized results that lie halfway between two codes.
+"""Quantized results halfway between two codes.
 
 They are common where one scale is a short fraction of another. onnxruntime
 computes with the ratio of the scales, in which they are exact, and sums and products

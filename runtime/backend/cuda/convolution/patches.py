@@ -1,4 +1,4 @@
-"""Convolutions whose windows lie side by side, as one product."""
+"""Convolutions with adjacent, disjoint windows, as one matrix product."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burnish.backend.cuda.products import cublaslt
 
 
 def fits(w: Any) -> bool:
-    """Whether windows lie side by side: each element is in one of them."""
+    """Whether windows tile the axes: each element is in exactly one of them."""
     apart = w.kernel == w.stride and not any(map(any, w.pads))
     return apart and prod(w.kernel) > 1 and set(w.dilation) == {1}
 

@@ -117,7 +117,7 @@ def put(room: Any, new: Any, position: Any) -> None:
 
 
 def _rows(x: Any) -> Any:
-    """(N, H, D) whose heads lie one behind the other."""
+    """(N, H, D) with contiguous heads."""
     import cupy
 
     fine = x.strides[2] == x.itemsize

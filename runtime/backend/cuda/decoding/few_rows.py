@@ -1,4 +1,4 @@
-"""Products of a few rows with weights, which kernels read once and where they lie."""
+"""Products of a few rows with weights, which kernels read once and in place."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Weight(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """What is done to rows first: "layer" or "rms", its weight and bias or None."""
+    """Normalisation before the product: "layer" or "rms", weight, bias or None."""
 
     kind: str
     gain: Any

@@ -25,7 +25,7 @@ class Room:
         import cupy
 
         self.index, self.precision = index, precision
-        self.kept: dict[Any, Any] = {}  # what is made of parameters, by their `id`
+        self.kept: dict[Any, Any] = {}  # arrays derived from parameters, by their `id`
         self.scale: Any = None  # of losses, in "fp16"
         self._tables: dict[int, Any] = {}  # that the graphs read
         self._lock = threading.RLock()
@@ -158,7 +158,7 @@ def joined(arrays: list[Any]) -> Any:
 
 
 def contiguous(array: Any) -> Any:
-    """The array, copied where its elements do not lie side by side."""
+    """The array itself if it is contiguous, else a contiguous copy."""
     import cupy
 
     return cupy.ascontiguousarray(array).reshape(array.shape)

@@ -95,7 +95,7 @@ def batch_norm_gradient(
 def applied_gradient(
     g: Any, y: Any, x: Any, factors: Any, weight: Any, beside: bool, act: bool
 ) -> Any:
-    """The gradients of x, weight, bias and what is beside in `applied`, or None.
+    """The gradients of x, weight, bias and the residual in `applied`, or None.
 
     They are those of x's statistics too. y: the result. beside: whether there is such.
     """
@@ -148,7 +148,7 @@ def _alike(x: Any, g: Any) -> tuple[Any, Any]:
 
 
 def _shape(x: Any) -> tuple[int, int, int]:
-    """x as (lead, C, inner) in memory; inner is 1 where channels lie side by side."""
+    """x as (lead, C, inner) in memory; inner is 1 where channels are contiguous."""
     n, c = x.shape[:2]
     places = prod(x.shape[2:])
     return (n, c, places) if x._c_contiguous else (n * places, c, 1)

@@ -26,7 +26,7 @@ def takes(*arrays: Any) -> bool:
 
 
 def contiguous(array: Any) -> Any:
-    """The array, copied where its elements do not lie side by side; None as it is."""
+    """The array itself if it is contiguous, else a contiguous copy; None stays None."""
     return None if array is None else layout.contiguous(array)
 
 

@@ -153,7 +153,7 @@ def _runs(
     step: int,
     runs: list[tuple[int, int, int]],
 ) -> tuple[int, int]:
-    """Write down taps as runs, joined where they lie side by side; (first, count)."""
+    """Write down taps as runs, joined where they are adjacent; (first, count)."""
     first = len(runs)
     for x, number in taps:
         weight = number * length

@@ -85,7 +85,7 @@ def slabs(
     b: Builder, source: Spot, distances: Any, sizes: Any, out: Spot, pads: Any,
     value: Any,
 ) -> None:  # fmt: skip
-    """Copies of slabs of a value on both sides of every axis, and of what is between.
+    """Copies of slabs of a value on both sides of every axis, and of the interior.
 
     value: one number, or those along the last axis.
     """

@@ -35,7 +35,7 @@ class Unpacked(NamedTuple):
 
 
 class Small(NamedTuple):
-    """A quantized matrix, a panel of which becomes floats as it is used."""
+    """A quantized matrix, dequantized panel by panel as it is used."""
 
     codes: Spot
     scales: Spot

@@ -44,7 +44,7 @@ def codes(
     """The codes of a rounded value, once for all readers that see them alike.
 
     width: of its rows, where it is in such. plane: elements from channel to channel
-    where they lie apart, else 0.
+    where they are strided, else 0.
     """
     r = b.rounded[x.place]
     key = r, maps
@@ -89,7 +89,7 @@ def _dense(summed: Sum) -> Maps:
 
 
 def _add_up(b: Builder, r: Rounded, summed: Sum, maps: Maps, out: Spot) -> None:
-    """Write the codes of a sum, from those of what is added."""
+    """Write the codes of a sum, from those of its terms."""
     dense, layout, width = maps.dense, summed.layout, summed.width
     fields: dict[str, Any] = {}
     for name, x in (("a", summed.a), ("b", summed.b)):
@@ -139,7 +139,7 @@ def _places(maps: Maps) -> Array:
 
 
 def drop_unread(b: Builder) -> None:
-    """Products of which only rounded results are read do not store the others."""
+    """Products whose results are only read rounded store codes alone."""
     for number, step in enumerate(b.steps):
         if step.kind != "quantized" or not step.fields["y_scale"]:
             continue

@@ -108,7 +108,7 @@ def quantized_conv(b: Builder, node: Node, w: Window) -> bool:
         for i in range(kernel[0])
         for j in range(kernel[1])
     ]
-    if dilation[1] == 1 and deep == row:  # the taps of a row lie side by side
+    if dilation[1] == 1 and deep == row:  # the taps of a row are adjacent
         runs = [(x, 0, kernel[1] * row) for x, _, _ in runs[:: kernel[1]]]
     own = {
         "kernel0": kernel[0], "kernel1": kernel[1], "dilation0": dilation[0],

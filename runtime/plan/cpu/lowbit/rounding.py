@@ -103,7 +103,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def moved(b: Builder, node: Node) -> bool:
-    """Bring x, not what is rounded of it, to other places: the same codes, moved.
+    """Move x instead of its rounded values: the codes are the same, elsewhere.
 
     False where the node moves no value of one scale.
     """

@@ -15,7 +15,7 @@ from burnish.plan.graph import Node, Value
 
 
 class Sum(NamedTuple):
-    """a + b, bounded. layout, width: of the pixels that their codes lie in."""
+    """a + b, bounded. layout, width: of the pixels in their codes."""
 
     a: Value
     b: Value

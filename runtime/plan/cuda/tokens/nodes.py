@@ -35,7 +35,7 @@ class Nodes:
         return once and value.place not in self.graph.results
 
     def viewed(self, value: Any) -> tuple[Any, list[Node]]:
-        """The value that it is another shape of, and what makes it of that one."""
+        """The value it is a view of, and the call that makes the view."""
         through: list[Node] = []
         while (node := self.maker(value, "getitem", "reshape")) is not None:
             given = node.args[0]
@@ -76,7 +76,7 @@ class Nodes:
         return parts.args[0], (cosines, sines, [node, parts, *halves])
 
     def is_causal(self, mask: Any) -> bool:
-        """Whether a mask hides what is behind the new position, and nothing else."""
+        """Whether a mask hides the positions after the new one, and nothing else."""
         node = self.maker(mask, "greater_or_equal")
         if node is None or not isinstance(node.args[1], Constant):
             return False

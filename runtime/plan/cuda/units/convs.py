@@ -58,7 +58,7 @@ class FusedConv:
 
     @property
     def reads(self) -> int:
-        """The place of what is convolved."""
+        """The place of the convolution's input."""
         return self._x
 
     @property
@@ -69,7 +69,7 @@ class FusedConv:
 
     @property
     def is_capped(self) -> bool:
-        """Whether results lie between 0 and an upper bound."""
+        """Whether results are between 0 and an upper bound."""
         return (
             self._bounds is not None and 0 == self._bounds[0] < self.ceiling < math.inf
         )
