@@ -42,7 +42,11 @@ class Linear(Layer):
         self.bias = Param(init.uniform(bound), (out_features,), dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._product(x, self.weight, self.bias)
+        weight: Any = self.weight
+        made = weight.product(x, self.transposed) if weight.derived else None
+        if made is None:
+            return self._product(x, weight, self.bias)
+        return made if self.bias is None else made + self.bias
 
     def _product(self, x: Any, weight: Any, bias: Any = None) -> Any:
         return ops.linear(x, weight.T if self.transposed else weight, bias)

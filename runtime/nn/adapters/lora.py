@@ -67,6 +67,16 @@ class Lora(Reparameterizer):
             "lora_B": Adapter(init.zeros, (rows, self.rank), dtype),
         }
 
+    def product(self, x: Any, transposed: bool, **parts: Any) -> Any:
+        base, a, b = self.base(**parts), parts["lora_A"], parts["lora_B"]
+        if len({x.dtype, base.dtype, a.dtype, b.dtype}) > 1:
+            return None
+        if transposed:
+            base, a, b = base.T, b.T, a.T
+        rows = x.reshape(-1, x.shape[-1])
+        change = (rows @ a.T * self.scale) @ b.T
+        return ops.linear(x, base) + change.reshape(*x.shape[:-1], base.shape[0])
+
     def value(self, **parts: Any) -> Any:
         base, a, b = self.base(**parts), parts["lora_A"], parts["lora_B"]
         return ops.low_rank_add(base, b, a, scale=self.scale)

@@ -45,6 +45,13 @@ class Reparameterizer:
         """The value, computed with operators; it is given the parameter's shape."""
         raise TypeError(f"{type(self).__name__} does not say what the value is")
 
+    def product(self, x: Any, transposed: bool, **parts: Any) -> Any:
+        """x @ value.T, of `transposed` x @ value, without the value's own gradient.
+
+        None where there is no such way: the value is computed then.
+        """
+        return None
+
     def base(self, **parts: Any) -> Any:
         """The value without what was added: the part "base", else the value."""
         return parts["base"] if "base" in parts else self.value(**parts)
@@ -107,6 +114,16 @@ class Reparameterized(Param):
     def computed(self) -> Tensor:
         """The value from its parts as they are now, also where they were merged."""
         return self._like_the_parameter(self.method.value(**self._named))
+
+    def product(self, x: Any, transposed: bool) -> Any:
+        """x @ value.T, of `transposed` x @ value, where parts train; else None.
+
+        Without gradients the value is as good, and one that a plan computes once.
+        """
+        is_trained = any(part.node is not None for part in self._named.values())
+        if self._value is not None or recording.paused or not is_trained:
+            return None
+        return self.method.product(x, transposed, **self._named)
 
     @property
     def is_merged(self) -> bool:

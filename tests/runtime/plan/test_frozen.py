@@ -85,7 +85,46 @@ def test_low_rank_adapters_are_in_the_plan():
     records, told = planned(model, random.normal(size=(ROWS, WIDE)).astype(np.float32))
     assert "nothing eagerly" in told
     trained = sum(param.trainable for _, param in model.named_parameters())
-    assert sum(each.label == "stepped" for each in records) == trained
+    assert sum(each.kind == "sgd" for each in records) == trained
+
+
+def test_low_rank_adapters_take_no_gradient_of_the_whole_weight():
+    """The last layer passes g on, the first one nothing; the rest is of the rank."""
+    rank = 2
+    model = nn.Sequential(nn.Linear(WIDE, WIDE), nn.Linear(WIDE, WIDE))
+    records, told = planned(model.apply_lora(rank), np.ones((ROWS, WIDE), np.float32))
+    assert "nothing eagerly" in told
+    one = 2 * ROWS * WIDE * WIDE
+    forward = 2 * one
+    thin = 2 * ROWS * WIDE * rank
+    assert sum(each.flops for each in records) <= forward + one + 12 * thin
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 5), (0, 5)])
+@pytest.mark.parametrize("device", ["cpu", "cpu:autodiff"])
+def test_adapted_products_are_those_of_the_value(shape, transposed, device):
+    random = np.random.default_rng(3)
+    layer = nn.Linear(5, 7, dtype="float64", transposed=transposed)
+    layer.apply_lora(3, alpha=6.0)
+    for part in dict(layer.weight.parts()).values():
+        part.assign(random.normal(size=part.shape))
+    layer = layer.to(device)
+    weight = layer.weight.numpy()
+    x = random.normal(size=shape)
+    made = layer(Tensor(x))
+    wanted = x @ (weight if transposed else weight.T) + layer.bias.numpy()
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-12, atol=1e-12)
+    if not made.node or not made.size:
+        return
+    factor = random.normal(size=made.shape)
+    found = (made * Tensor(factor)).sum().backward()
+    rows, back = x.reshape(-1, 5), factor.reshape(-1, 7)
+    whole = 2 * (rows.T @ back if transposed else back.T @ rows)  # alpha / rank is 2
+    parts = dict(layer.weight.parts())
+    a, b = parts["lora_A"], parts["lora_B"]
+    np.testing.assert_allclose(a.grad(found).numpy(), b.numpy().T @ whole, rtol=1e-10)
+    np.testing.assert_allclose(b.grad(found).numpy(), whole @ a.numpy().T, rtol=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(24, 40), (24, 5, 3, 3)])
