@@ -12,7 +12,6 @@ from burnish.backend.cuda.elementwise.casts import packed
 from burnish.backend.cuda.graphs import live
 from burnish.backend.nccl import communicator
 from burnish.distributed.group import Group
-from burnish.errors import CaptureError
 
 
 class NcclGroup(Group):
@@ -38,12 +37,13 @@ class NcclGroup(Group):
         """As `Group.mean`; nothing waits for the GPU, so a CUDA graph may have it.
 
         Arrays of one precision travel as one. Those of half precision are summed in
-        float32, which the means have.
+        float32, which the means have. A step that skips an overflow of one process's
+        gradients does so in all of them.
         """
-        places = live.numbers()
+        places, xp = live.numbers(), self.device.xp
         if places is not None and places.skips is not None:
-            raise CaptureError("one process alone knows that its gradients overflowed")
-        xp = self.device.xp
+            overflow = places.skips.overflow[:1]
+            self._all.sum_into(overflow, overflow)
         weight = xp.full(1, count, np.float64)
         self._all.sum_into(weight, weight)
         weight = count / weight

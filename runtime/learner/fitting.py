@@ -28,6 +28,7 @@ from burnish.optim import (
     Optimizer,
     Schedule,
 )
+from burnish.optim.core.clip import are_finite
 from burnish.plan.compiled import compile  # noqa: A004 - the word for it
 from burnish.tensor import Tensor
 
@@ -152,13 +153,9 @@ class Fitting:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether a batch is a step of the optimizer that one plan can have.
-
-        Factors of losses, as "fp16" has them, are those of one process.
-        """
+        """Whether a batch is a step of the optimizer that one plan can have."""
         workers = self.together.workers
-        joins = workers.in_graphs and self.compile != "fp16"
-        return self.accumulate == 1 and (workers.size == 1 or joins)
+        return self.accumulate == 1 and (workers.size == 1 or workers.in_graphs)
 
     @functools.cached_property
     def _planned_step(self) -> Any:
@@ -202,8 +199,13 @@ class Fitting:
         return self.schedule.at(self.schedule.count)
 
     def _optimize(self, sums: GradientsAccumulator, count: int) -> None:
+        """The optimizer's step, but for one whose scaled losses have overflowed."""
         gradients = self.together.summed(sums, 1 / count)
-        self.optimizer.step(self.schedule.step(), self.model, gradients)
+        rate, device = self.schedule.step(), self.model.device
+        is_scaled = self.compile == "fp16" and device.inner().kind == "cuda"
+        with device.computing():
+            if not is_scaled or are_finite(gradients):
+                self.optimizer.step(rate, self.model, gradients)
 
     # --- what is written and shown ---
 

@@ -1,9 +1,12 @@
 """Runs a program in several processes with a GPU each, as a launcher does."""
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 
 import pytest
 
@@ -17,26 +20,34 @@ def needs_gpus(count):
         pytest.skip(f"needs {count} GPUs, found {found}")
 
 
-def on_gpus(command, processes):
-    """Run a Python file with arguments; every process has to end well."""
+def on_gpus(command, processes, patience=240):
+    """Run a Python file with arguments; every process has to end well.
+
+    Where one fails the others, which wait for it, are ended.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    started = [
-        subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            env=os.environ
-            | {"RANK": f"{rank}", "WORLD_SIZE": f"{processes}"}
-            | {"MASTER_PORT": f"{port}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        for rank in range(processes)
-    ]
-    try:
-        for process in started:
-            message, _ = process.communicate(timeout=240)
-            assert process.returncode == 0, message.decode()
-    finally:
-        for process in started:
-            process.kill()
+    with contextlib.ExitStack() as held:
+        started = []
+        for rank in range(processes):
+            said = held.enter_context(tempfile.TemporaryFile("w+"))
+            place = {"RANK": f"{rank}", "WORLD_SIZE": f"{processes}"}
+            process = subprocess.Popen(
+                [sys.executable, *map(str, command)],
+                env=os.environ | place | {"MASTER_PORT": f"{port}"},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            held.callback(process.kill)
+            started.append((process, said))
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            codes = [process.poll() for process, _ in started]
+            if any(codes) or None not in codes:
+                break
+            time.sleep(0.05)
+        for process, said in started:
+            if process.poll() != 0:
+                said.seek(0)
+                pytest.fail(f"a process ended with {process.poll()}: {said.read()}")

@@ -28,12 +28,23 @@ def wide(*dtypes: np.dtype[Any]) -> str:
 
 
 @functools.cache
-def kernel(template: str, **values: Any) -> Any:
-    """The kernel of a template, which has its name, for these values of its names."""
+def kernel(template: str, chip: str = "", **values: Any) -> Any:
+    """The kernel of a template, which has its name, for these values of its names.
+
+    chip: "sm_90a" for instructions of compute capability 9.0 and no other.
+    """
     import cupy
 
     code = render(template, **values)
-    return cupy.RawKernel(code, template, options=("--std=c++17",))
+    options = ("--std=c++17", *([f"-arch={chip}"] if chip else []))
+    return cupy.RawKernel(code, template, options=options)
+
+
+def is_hopper() -> bool:
+    """Whether the current GPU takes kernels for "sm_90a"."""
+    import cupy
+
+    return bool(cupy.cuda.Device().compute_capability == "90")
 
 
 def render(template: str, **values: Any) -> str:

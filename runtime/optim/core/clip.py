@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +90,11 @@ def norm_of(gradients: list[Array], p: float) -> Any:
     if p == float("inf"):
         return functools.reduce(namespace(parts[0]).maximum, parts) if parts else 0.0
     return sum(parts) ** (1 / p)
+
+
+def are_finite(gradients: GradientsParams) -> bool:
+    """Whether no gradient has an infinity or a NaN; waits for a GPU, once."""
+    return math.isfinite(float(norm_of([*gradients.values()], math.inf)))
 
 
 def _power_sum(gradient: Array, p: float) -> Any:

@@ -518,6 +518,29 @@ def test_the_learner_takes_a_precision(accumulate):
     assert 0 < np.linalg.norm(one - other) < 0.05 * np.linalg.norm(one)
 
 
+def test_a_learner_skips_sums_with_an_overflow():
+    rng = np.random.default_rng(0)
+    batches = [(rng.normal(size=(8, 6)), rng.normal(size=(8, 2))) for _ in range(5)]
+    batches = [[Tensor(a.astype("f4")) for a in batch] for batch in batches]
+    huge = [batches[2][0], Tensor(np.full((8, 2), 1e15, np.float32))]
+    found = []
+    for given in (batches[:2], [*batches[:2], huge, batches[3], batches[4], huge]):
+        burnish.seed(0)
+        learner = Learner(
+            nn.Linear(6, 2).to("cuda"),
+            optim.AdamW(),
+            1e-2,
+            epochs=1,
+            step=Supervised(nn.MSELoss()),
+            accumulate=2,
+            compile="fp16",
+            renderer=None,
+        )
+        found.append(learner.fit(given).state_dict())
+    for name, array in found[0].items():
+        np.testing.assert_allclose(host(array), host(found[1][name]), 1e-6)
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_nothing_waits_for_the_gpu(precision):
     net, rule = residual().to("cuda:autodiff"), optim.AdamW()

@@ -169,6 +169,7 @@ def test_each_channel_by_itself_in_tiles(n, c, sizes, kernel, stride, kind):
         (65, 64, 16, 2),
         (300, 310, 64, 60),
         (130, 70, 112, 2),
+        (300, 130, 128, 30),
     ],
 )
 def test_attention(t, s, d, heads, masked, causal, kind):

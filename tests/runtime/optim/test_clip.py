@@ -6,6 +6,7 @@ import pytest
 from burnish import nn, optim
 from burnish.errors import InputError
 from burnish.optim import GradientsParams
+from burnish.optim.core.clip import are_finite
 
 FOUND = {
     "a": np.array([[3.0, -4.0]], np.float32),
@@ -59,6 +60,20 @@ def test_an_optimizer_clips_first():
     optimizer = optim.SGD(clip=optim.ClipNorm(1.0))
     optimizer.step(1.0, bag, GradientsParams({"x": np.array([30.0, 40.0])}))
     np.testing.assert_allclose(bag.x.numpy(), [-0.6, -0.8], 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([], True),
+        ([[1.0, 2.0], [3e38]], True),
+        ([[1.0, 2.0], [np.inf]], False),
+        ([[np.nan, 2.0], [3.0]], False),
+    ],
+)
+def test_gradients_are_finite(values, wanted):
+    found = {f"{i}": np.array(each, np.float32) for i, each in enumerate(values)}
+    assert are_finite(GradientsParams(found)) is wanted
 
 
 @pytest.mark.oracle

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
+from burnish.backend.cuda.kernels import ELEMENTS, by_value, is_hopper, kernel
 from burnish.backend.cuda.libraries import workspace
 from burnish.backend.cuda.norms.rows import contiguous, launch, takes
 from burnish.backend.cuda.products import cublaslt
@@ -144,26 +144,24 @@ def _in_one(
     if d % 16 or d > 128 or v.shape[-1] != d or not all(map(_in_packs, (q, k, v))):
         return None
     n, h = (1, 1, *q.shape[:-2])[-2:]
-    t, is_half = q.shape[-2], kind != "f"
-    tiles = 2 if is_half and d <= 64 and n * h * -(-t // 128) >= _BLOCKS else 1
-    warps = 4 if tiles > 1 or n * h * -(-t // 64) >= _BLOCKS else 2
-    blocks = (-(-t // (16 * tiles * warps)), n * h)
-    if n * h >= 1 << 16:
+    t, scores = q.shape[-2], n * h
+    if scores >= 1 << 16:
         return None
+    plain = mask is None and not is_causal and scale > 0 and k.shape[-2] > 0
+    form = _form(kind != "f", d, t, scores, plain)
+    warps, shared = form["warps"], form.pop("shared", 0)
+    blocks = (-(-t // (16 * form["tiles"] * warps)), scores)
     y = cupy.ndarray((n, t, h, d), q.dtype).transpose(0, 2, 1, 3)
     made = kernel(
-        "attention",
+        **form,
         element=ELEMENTS[q.dtype.name],
         wide="float",
         d=d,
-        keys=64 if d <= (80 if is_half else 64) else 32,
-        warps=warps,
-        tiles=tiles,
         mask=layout[0],
         mask_type="bool" if mask is None else ELEMENTS[mask.dtype.name],
         by_query=bool(layout[1][2]),
         causal=is_causal,
-        plain=mask is None and not is_causal and scale > 0 and k.shape[-2] > 0,
+        plain=plain,
         kept=kept,
     )
     logs = cupy.ndarray((n, h, t), np.float32) if kept else None
@@ -172,8 +170,37 @@ def _in_one(
     lengths = np.int32(t), np.int32(k.shape[-2])
     given = (q, k, v, y, q if mask is None else mask, np.float32(scale * _LOG2E))
     beside = (logs,) if kept else ()
-    made(blocks, (32 * warps,), (*given, *lengths, sizes, *beside))
+    if shared:
+        made.max_dynamic_shared_size_bytes = shared
+    made(blocks, (32 * warps,), (*given, *lengths, sizes, *beside), shared_mem=shared)
     return y.reshape(q.shape if q.ndim == 4 else (*q.shape[:-1], d)), logs
+
+
+def _form(is_half: bool, d: int, t: int, heads: int, plain: bool) -> dict[str, Any]:
+    """The template for t queries a head, its tiles, and its shared memory in bytes."""
+    if is_half and d in (64, 128) and is_hopper():
+        if heads * -(-t // 64) <= 2 * _BLOCKS:
+            keys, warps, resident = (128 if d == 64 else 64), 4, 2
+        elif d == 64:
+            keys, warps, resident = (64, 8, 2) if plain else (64, 4, 3)
+        else:
+            keys, warps, resident = 128, 8, 1
+        return {
+            "template": "attention_wide",
+            "chip": "sm_90a",
+            "warps": warps,
+            "tiles": 1,
+            "keys": keys,
+            "resident": resident,
+            "shared": 3 * 2 * keys * d * 2,
+        }
+    tiles = 2 if is_half and d <= 64 and heads * -(-t // 128) >= _BLOCKS else 1
+    return {
+        "template": "attention",
+        "warps": 4 if tiles > 1 or heads * -(-t // 64) >= _BLOCKS else 2,
+        "tiles": tiles,
+        "keys": 64 if d <= (80 if is_half else 64) else 32,
+    }
 
 
 def _steps(array: Any) -> list[int]:
