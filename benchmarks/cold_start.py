@@ -7,7 +7,8 @@ The MNIST model in four ways, each a process of its own that reads a picture and
 the digit: one file for NumPy alone (weights inside, and beside it), the package, and
 onnxruntime on the model file. With a model file: what `burnish generate --compiled`
 writes for it, and onnxruntime. They take turns. Prints the median and the least wall
-time, what NumPy alone takes of it, and the bytes that each way needs beside NumPy.
+time and processor's time, what NumPy alone takes of it, and the bytes that each way
+needs beside NumPy.
 """
 
 from __future__ import annotations
@@ -106,28 +107,37 @@ def race(
     processes: int, ways: dict[str, str], sizes: dict[str, int], folder: Path
 ) -> None:
     """Run each way in turn, and print what it took."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for turn in range(processes + 1):
         for name, program in ways.items():
             took = _timed(program, folder)
             if turn:  # the first one compiles
-                times[name].append(1000 * took)
-    for name, row in times.items():
+                times[name].append(took)
+    for name, rows in times.items():
+        walls, used = ([1000 * took for took in row] for row in zip(*rows, strict=True))
         print(
-            f"{name:12} median {median(row):7.1f} ms, least {min(row):7.1f} ms, "
+            f"{name:12} median {median(walls):7.1f} ms, least {min(walls):7.1f} ms, "
+            f"processor {median(used):7.1f} and {min(used):7.1f} ms, "
             f"{sizes[name] / 1e6:6.1f} MB beside NumPy"
         )
 
 
-def _timed(program: str, folder: Path) -> float:
+def _timed(program: str, folder: Path) -> tuple[float, float]:
+    """Seconds of a process: wall, and the processor's."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), os.times()
     command = [sys.executable, "-c", program]
     subprocess.run(
         command, cwd=folder, check=True, capture_output=True, env=environment
     )
-    return time.perf_counter() - start
+    wall, after = time.perf_counter() - start, os.times()
+    return wall, (
+        after.children_user
+        - before.children_user
+        + after.children_system
+        - before.children_system
+    )
 
 
 def _size(package: str) -> int:

@@ -10,7 +10,7 @@ from burnish.serialize.files import is_weights, open_weights, read_pickle_data
 from burnish.serialize.header import Entry, Header
 from burnish.serialize.inert import Inert
 from burnish.serialize.lazy import LazyTensor
-from burnish.serialize.read import from_bytes, header, load_file
+from burnish.serialize.read import from_bytes, header, load_file, release
 from burnish.serialize.seal import SEAL, is_broken, is_sealed
 from burnish.serialize.weights import Weights
 from burnish.serialize.write import is_pytorch_name, save_file, to_bytes, write_stream
@@ -31,6 +31,7 @@ __all__ = [
     "load_file",
     "open_weights",
     "read_pickle_data",
+    "release",
     "save_file",
     "to_bytes",
     "write_stream",

@@ -99,3 +99,22 @@ def map_file(path: Path) -> Any:
         except ImportError:
             return file.read()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def release(array: np.ndarray) -> None:
+    """Let go of the memory of a mapped file's pages; reading them brings them back.
+
+    An array that is no part of a file that `map_file` mapped stays as it is.
+    """
+    held: Any = array
+    while isinstance(held, np.ndarray | memoryview):
+        held = held.base if isinstance(held, np.ndarray) else held.obj
+    if not array.flags.c_contiguous or not hasattr(held, "madvise"):
+        return
+    import mmap
+
+    start = array.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
+    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = (start + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
+    if size > 0 and hasattr(mmap, "MADV_DONTNEED"):  # the mapping is read-only
+        held.madvise(mmap.MADV_DONTNEED, first, size)

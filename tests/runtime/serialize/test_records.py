@@ -2,6 +2,7 @@
 
 import math
 import sys
+from pathlib import Path
 
 import hypothesis.extra.numpy as hnp
 import ml_dtypes
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from burnish import serialize
 from burnish.errors import RecordError
+from burnish.serialize import load_file, release, save_file
 from burnish.serialize.elements import BITS, dtype_of
 
 PLAIN = [
@@ -262,3 +264,29 @@ def test_torch_reads_bfloat16_and_small_floats(tmp_path, torch):
     assert loaded["b"].dtype == torch.bfloat16
     assert loaded["e4"].dtype == torch.float8_e4m3fn
     assert all(x.to(torch.float64).tolist() == values.tolist() for x in loaded.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux which pages are held")
+def test_released_pages_are_not_held_and_come_back(tmp_path):
+    wanted = np.arange(4 << 20, dtype=np.uint32)
+    save_file({"small": wanted[:3], "large": wanted}, tmp_path / "m.safetensors")
+    held = load_file(tmp_path / "m.safetensors")["large"]
+    np.testing.assert_array_equal(held, wanted)
+    before = _mapped()
+    release(held)
+    assert before - _mapped() > held.nbytes - (1 << 20)
+    np.testing.assert_array_equal(held, wanted)
+
+
+@pytest.mark.parametrize("array", [np.arange(99), np.arange(9)[::2], np.zeros((2, 0))])
+def test_arrays_of_no_file_stay_as_they_are(array):
+    wanted = array.copy()
+    release(array)
+    np.testing.assert_array_equal(array, wanted)
+
+
+def _mapped() -> int:
+    """The bytes of files that this process holds in memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("RssFile"))
+    return int(line.split()[1]) * 1024

@@ -14,6 +14,7 @@ from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import LANES
 from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
 from burnish.plan.graph import Array, Constant, Value
+from burnish.serialize import release
 
 _BLOCK = DIGITS["block"]
 """Block sizes are multiples of this: 16 bytes of 4-bit weights."""
@@ -168,6 +169,7 @@ class _Parts(NamedTuple):
                 rows = plain[first * lanes : (first + _AT_ONCE) * lanes]
                 part = made[first : first + _AT_ONCE]
                 part[...] = pack(self._filled(rows, lanes)).reshape(part.shape)
+            release(held.codes)  # the plan's calls read the packed ones
             return made
 
         return packed
