@@ -14,6 +14,7 @@ needs beside NumPy.
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -126,18 +127,17 @@ def _timed(program: str, folder: Path) -> tuple[float, float]:
     """Seconds of a process: wall, and the processor's."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    start, before = time.perf_counter(), os.times()
+    start, before = time.perf_counter(), _of_children()
     command = [sys.executable, "-c", program]
     subprocess.run(
         command, cwd=folder, check=True, capture_output=True, env=environment
     )
-    wall, after = time.perf_counter() - start, os.times()
-    return wall, (
-        after.children_user
-        - before.children_user
-        + after.children_system
-        - before.children_system
-    )
+    return time.perf_counter() - start, _of_children() - before
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _size(package: str) -> int:
