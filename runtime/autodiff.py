@@ -148,12 +148,8 @@ class Variable:
         cls, data: Array, device: Device, node: Node | None = None, index: int = 0
     ) -> Self:
         """A variable around `data` as it is; no conversion, no copy."""
-        self = object.__new__(cls.result_type())
-        self.data = data
-        self.device = device
-        self.node = node
-        self.index = index
-        return self
+        made: Self = wrapped(cls.result_type(), data, device, node, index)
+        return made
 
     @classmethod
     def result_type(cls) -> Any:
@@ -167,6 +163,18 @@ class Variable:
     @property
     def dtype(self) -> Any:
         return self.data.dtype
+
+
+def wrapped(
+    kind: Any, data: Array, device: Device, node: Node | None = None, index: int = 0
+) -> Any:
+    """A variable of a kind that operators return, around `data` as it is."""
+    made = object.__new__(kind)
+    made.data = data
+    made.device = device
+    made.node = node
+    made.index = index
+    return made
 
 
 class Gradients:

@@ -51,7 +51,7 @@ from typing import (
 import numpy as np
 
 from burnish.arguments import unfit
-from burnish.autodiff import Node, Variable, recording
+from burnish.autodiff import Node, Variable, recording, wrapped
 from burnish.backend import Array, Device, bfloat16, namespace
 from burnish.checkpointing import Thin
 from burnish.errors import BurnishError, DeviceError, GradientError
@@ -250,7 +250,7 @@ class Operator(Function[P, A, T]):
         device: Device | None = None
         kind: type[Variable] = Variable
         parents: list[Any] = []
-        raw = []
+        raw: list[Any] = []
         recorded = False
         for arg in args:
             if isinstance(arg, Variable):
@@ -261,36 +261,37 @@ class Operator(Function[P, A, T]):
                 elif arg.device is not device:
                     device = self._common(device, arg.device)
                 raw.append(arg.data)
-                parents.append(arg.node and (arg.node, arg.index))
-                recorded = recorded or arg.node is not None
+                node = arg.node
+                if node is None:
+                    parents.append(None)
+                else:
+                    parents.append((node, arg.index))
+                    recorded = True
             else:
                 raw.append(int(arg) if type(arg) is Size else arg)
                 parents.append(None)
         assert device is not None
+        given = tuple(raw)
         if Device.is_several:
             with device.computing():
-                values = self.compute(tuple(raw), options)
+                values = self.compute(given, options)
         else:
-            values = self.compute(tuple(raw), options)
+            values = self.compute(given, options)
+        several = isinstance(values, tuple)
         if recorded and recording.paused:
             recorded, recording.missed = False, True
-        make = Thin if device.is_balanced else Node
-        if isinstance(values, tuple):
-            node = (
-                make(self, tuple(raw), options, tuple(parents), values)
-                if recorded and any(map(_differentiable, values))
-                else None
-            )
-            return tuple(
-                kind.wrap(v, device, node if _differentiable(v) else None, i)
-                for i, v in enumerate(values)
-            )
-        node = (
-            make(self, tuple(raw), options, tuple(parents), values)
-            if recorded and _differentiable(values)
-            else None
+        if recorded:
+            recorded = any(map(_differentiable, values if several else (values,)))
+        node = None
+        if recorded:
+            make = Thin if device.is_balanced else Node
+            node = make(self, given, options, tuple(parents), values)
+        if not several:
+            return wrapped(kind, values, device, node)
+        return tuple(
+            wrapped(kind, v, device, node if _differentiable(v) else None, i)
+            for i, v in enumerate(values)
         )
-        return kind.wrap(values, device, node)
 
     def compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The value of plain arguments, as arrays also where it has no axes."""
@@ -338,22 +339,20 @@ class Operator(Function[P, A, T]):
         done: set[int] = set()
         kernels = self._kernels_of(g) if self.rules_on else {}
         held = g, y, args
-
-        def pulled(rule: Callable[..., Any], takes_bfloat16: bool) -> Any:
-            g, y, args = held
-            if widens and not takes_bfloat16:
-                g, y, args = bfloat16.widened(held)
-            return rule(g, y, *args, **options)
-
+        wide = bfloat16.widened(held) if widens else held
         for i, need in enumerate(needed):
             if not need or i in done:
                 continue
             name = self.arguments[i] if i < named else "*"
-            rule, names = kernels.get(name) or self._rule(name)
-            result = pulled(rule, name in kernels and name in self.bfloat16_rules)
+            result = NotImplemented
+            if name in kernels:
+                rule, names = kernels[name]
+                g, y, args = held if name in self.bfloat16_rules else wide
+                result = rule(g, y, *args, **options)
             if result is NotImplemented:
                 rule, names = self._rule(name)
-                result = pulled(rule, False)
+                g, y, args = wide
+                result = rule(g, y, *args, **options)
             if name == "*":
                 parts[named:] = result
                 done.update(range(named, len(args)))
@@ -370,8 +369,9 @@ class Operator(Function[P, A, T]):
     def _kernels_of(self, g: Any) -> dict[str, Rule]:
         """The rules for the backend that a gradient is on, if it is of plain arrays."""
         parts = g if isinstance(g, tuple) else (g,)
-        if any(isinstance(part, Variable) for part in parts):
-            return {}
+        for part in parts:
+            if isinstance(part, Variable):
+                return {}
         return self.rules_on.get(namespace(*parts).__name__, {})
 
     def _rule(self, name: str) -> Rule:

@@ -136,8 +136,8 @@ class Device(Place):
         for kind, library_of_kind in installed.loaded.items():
             if xp is library_of_kind:
                 return cls._interned(kind, 0, False)
-        if xp.__name__ == "numpy":
-            return cls("cpu")
+        if xp is np:
+            return cls._interned("cpu", 0, False)
         return cls._interned("cuda", array.device.id, False)
 
     def __str__(self) -> str:

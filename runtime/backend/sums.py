@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.namespace import namespace
 
 
 def added(a: Any, b: Any) -> Any:
     """a + b"""
-    if namespace(a).__name__ == "cupy" and namespace(b) is namespace(a):
+    xp = namespace(a)
+    if xp is not np and xp.__name__ == "cupy" and namespace(b) is xp:
         y = fused.evaluated(_sum, (a, b))
         if y is not None:
             return y

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.kernels.elementwise import OUTER, Step, coded, mode
+from burnish.kernels.interpreter import is_cpython
 from burnish.kernels.library import Library, built_before
 from burnish.kernels.records import (
     BY_NAME,
@@ -28,7 +29,6 @@ from burnish.kernels.records import (
     records_of,
     reference,
 )
-from burnish.kernels.same import is_cpython
 from burnish.kernels.threads import num_threads
 
 _MOST = 32

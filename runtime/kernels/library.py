@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.errors import KernelError
+from burnish.kernels import memory
 
 _lock = threading.Lock()
 _found: dict[str, Library | None] = {}
@@ -44,6 +45,9 @@ class Library:
             held = ctypes.PyDLL(str(file))
             self.same: Any = same(("same_objects", held))
             self.all_same: Any = same(("all_same_objects", held))
+            self.memory_handler: Any = loaded.memory_handler
+            self.memory_handler.argtypes = [address]
+            self.memory_handler.restype = address
             loaded.library_identity.restype = ctypes.c_char_p
             loaded.processor_fits.restype = loaded.sums_bytes.restype = number
             self.identity: str = loaded.library_identity().decode()
@@ -106,7 +110,9 @@ def _load(build_it: bool = True) -> Library | None:
         file = Path(named) if named else build.found()
         if file is None and not build_it:
             return None
-        return Library(file or build.built())
+        made = Library(file or build.built())
+        memory.keep(made.memory_handler)
+        return made
     except (KernelError, ImportError) as error:  # a browser has no ctypes
         if build_it:
             print(f"burnish: {error}; plans run operators one by one", file=sys.stderr)

@@ -11,6 +11,7 @@ from itertools import chain
 from operator import attrgetter, is_
 from typing import Any
 
+from burnish.kernels.interpreter import is_cpython
 from burnish.kernels.library import loaded
 
 _FUNCTIONS = (
@@ -123,9 +124,3 @@ def _functions() -> list[int]:
 
     given = (getattr(ctypes.pythonapi, name) for name in _FUNCTIONS)
     return [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in given]
-
-
-def is_cpython() -> bool:
-    """Whether this is CPython with its lock, without which objects may go meanwhile."""
-    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return sys.implementation.name == "cpython" and bool(has_lock)

@@ -18,8 +18,8 @@ import numpy as np
 from burnish.backend import Array
 from burnish.backend.cuda.graphs.live import value_of
 from burnish.kernels.direct import address
+from burnish.kernels.interpreter import is_cpython
 from burnish.kernels.records import BY_NAME, WORDS
-from burnish.kernels.same import is_cpython
 from burnish.nn.core.param import Loan, Param
 from burnish.optim.core.rates import rates_of
 from burnish.plan.cpu.updates import Update

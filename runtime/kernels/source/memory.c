@@ -1,0 +1,183 @@
+// Memory of large arrays, kept for the arrays that come after them.
+//
+// The system hands out pages as they are first touched and clears each, which takes
+// longer than most element-wise operators take. NumPy calls these functions for the data
+// of its arrays (NEP 49): what is small goes to the allocator that was there before.
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+typedef struct {
+    void *context;
+    void *(*malloc)(void *, size_t);
+    void *(*calloc)(void *, size_t, size_t);
+    void *(*realloc)(void *, void *, size_t);
+    void (*free)(void *, void *, size_t);
+} allocator;
+
+// NumPy's PyDataMem_Handler, version 1.
+typedef struct {
+    char name[127];
+    uint8_t version;
+    allocator allocator;
+} handler;
+
+// The head of a block, in front of its data.
+typedef struct block {
+    uintptr_t mark;
+    struct block *next;
+    void *memory;
+    size_t room;
+} block;
+
+enum {
+    LINE = 64,        // bytes that data are aligned to, and of a head
+    PAGE = 2 << 20,   // of a large page
+    LEAST = 1 << 17,  // of an array whose memory is kept
+    PARTS = 8         // sizes from a power of two to the next one
+};
+static const size_t SLACK = (size_t)64 << 20;  // bytes beyond the most that arrays had
+static const uintptr_t MARK = (uintptr_t)0x9e3779b97f4a7c15;
+
+static const allocator *before;
+static block *free_blocks[PARTS * 8 * sizeof(size_t)];
+static size_t live, kept, most;  // bytes in use, free, and the most that were in use
+static char is_busy;
+
+static void lock(void) {
+    while (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE)) {}
+}
+
+static void unlock(void) { __atomic_clear(&is_busy, __ATOMIC_RELEASE); }
+
+// The number of the smallest size that holds `size` bytes, which becomes that size.
+static size_t size_number(size_t *size) {
+    const int power = 63 - __builtin_clzll(*size);
+    const size_t step = (size_t)1 << (power - 3), count = (*size + step - 1) / step;
+    *size = count * step;
+    return (size_t)power * PARTS + count - PARTS;
+}
+
+static block *head_of(void *data) { return (block *)((char *)data - LINE); }
+
+// A head is in the page of aligned data, or right in front of what another allocator's
+// own head is in.
+static int is_ours(void *data) {
+    const uintptr_t place = (uintptr_t)data;
+    return data && place % LINE == 0 && head_of(data)->mark == (MARK ^ place);
+}
+
+static void let_go(block *b) {
+    b->mark = 0;
+    free(b->memory);
+}
+
+static void let_all_go(void) {
+    for (size_t i = 0; i < sizeof free_blocks / sizeof *free_blocks; i++)
+        while (free_blocks[i]) {
+            block *b = free_blocks[i];
+            free_blocks[i] = b->next;
+            let_go(b);
+        }
+    kept = 0;
+}
+
+// A block that the system gives; its pages are zeros where `is_clear`.
+static block *made(size_t room, int is_clear) {
+    const size_t size = room + 2 * LINE;
+    char *memory = is_clear ? calloc(size, 1) : malloc(size);
+    if (!memory) return 0;
+#ifdef __linux__
+    if (room >= 2 * PAGE) {
+        const uintptr_t start = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE;
+        madvise((void *)start, (uintptr_t)memory + size - start, MADV_HUGEPAGE);
+    }
+#endif
+    char *data = (char *)(((uintptr_t)memory + 2 * LINE - 1) / LINE * LINE);
+    *head_of(data) = (block){MARK ^ (uintptr_t)data, 0, memory, room};
+    return head_of(data);
+}
+
+static void *taken(size_t size, int is_clear) {
+    if (size > SIZE_MAX / 2) return 0;
+    size_t room = size;
+    const size_t number = size_number(&room);
+    lock();
+    block *b = free_blocks[number];
+    if (b) {
+        free_blocks[number] = b->next;
+        kept -= room;
+    } else if (live + kept + room > most + SLACK) {
+        let_all_go();
+    }
+    live += room;
+    if (live > most) most = live;
+    unlock();
+    if (b) {
+        void *data = (char *)b + LINE;
+        return is_clear ? memset(data, 0, size) : data;
+    }
+    b = made(room, is_clear);
+    if (b) return (char *)b + LINE;
+    lock();
+    live -= room;
+    unlock();
+    return 0;
+}
+
+static void given_back(void *data) {
+    block *b = head_of(data);
+    size_t room = b->room;
+    lock();
+    const size_t number = size_number(&room);
+    b->next = free_blocks[number];
+    free_blocks[number] = b;
+    live -= room;
+    kept += room;
+    unlock();
+}
+
+static void *own_malloc(void *context, size_t size) {
+    (void)context;
+    return size < LEAST ? before->malloc(before->context, size) : taken(size, 0);
+}
+
+static void *own_calloc(void *context, size_t count, size_t each) {
+    (void)context;
+    size_t size;
+    if (__builtin_mul_overflow(count, each, &size)) return 0;
+    return size < LEAST ? before->calloc(before->context, count, each) : taken(size, 1);
+}
+
+static void own_free(void *context, void *data, size_t size) {
+    (void)context;
+    if (size >= LEAST && is_ours(data))
+        given_back(data);
+    else
+        before->free(before->context, data, size);
+}
+
+static void *own_realloc(void *context, void *data, size_t size) {
+    if (!is_ours(data)) return before->realloc(before->context, data, size);
+    const size_t room = head_of(data)->room;
+    if (size >= LEAST && size <= room) return data;
+    void *other = own_malloc(context, size);
+    if (!other) return 0;
+    memcpy(other, data, size < room ? size : room);
+    given_back(data);
+    return other;
+}
+
+static handler own = {
+    "burnish_allocator", 1, {0, own_malloc, own_calloc, own_realloc, own_free}};
+
+// The allocator that keeps memory, in front of another one.
+void *memory_handler(const handler *other) {
+    before = &other->allocator;
+    return &own;
+}

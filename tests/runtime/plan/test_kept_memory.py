@@ -1,0 +1,123 @@
+"""Memory of large arrays that the library keeps for later ones."""
+
+from __future__ import annotations
+
+import contextvars
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from burnish.kernels import library, memory
+from burnish.kernels.direct import address
+
+LARGE, SMALL = 1 << 20, 1 << 10
+"""Bytes: of arrays whose memory is kept, and of others."""
+
+
+@pytest.fixture(autouse=True)
+def own():
+    """Each test in a context with the library's allocator."""
+    if library() is None:
+        pytest.skip("no C compiler here")
+    name = np._core._multiarray_umath.get_handler_name
+    if name() != "burnish_allocator":
+        memory.keep(library().memory_handler)
+    assert name() == "burnish_allocator"
+
+
+def test_an_array_has_the_memory_of_one_that_is_gone():
+    array = np.empty(LARGE, np.uint8)
+    place = address(array)
+    assert place % 64 == 0
+    del array
+    array = np.empty(LARGE - 5, np.uint8)
+    assert address(array) == place
+    other = np.empty(LARGE, np.uint8)
+    assert address(other) != place
+
+
+@pytest.mark.parametrize("count", [SMALL, LARGE])
+def test_zeros_are_zeros_where_an_array_was(count):
+    array = np.full(count, 7, np.uint8)
+    del array
+    assert not np.zeros(count, np.uint8).any()
+
+
+@pytest.mark.parametrize("first", [0, SMALL, LARGE, 3 * LARGE])
+@pytest.mark.parametrize("then", [0, SMALL, LARGE - 1, LARGE, 2 * LARGE])
+def test_arrays_change_their_size(first, then):
+    array = np.arange(first).astype(np.uint8)
+    wanted = np.zeros(then, np.uint8)
+    wanted[:first] = array[:then]
+    array.resize(then, refcheck=False)
+    np.testing.assert_array_equal(array, wanted)
+
+
+def test_numpy_frees_what_it_never_allocated():
+    """Sorting does, where it needs no copy of what it sorts."""
+    order = np.argsort(np.arange(LARGE), kind="stable")
+    np.testing.assert_array_equal(order, np.arange(LARGE))
+
+
+def test_arrays_keep_their_values_while_others_come_and_go():
+    d = np.random.default_rng(0)
+    held = {}
+    for step in range(2000):
+        place = int(d.integers(12))
+        if place in held:
+            array, number = held.pop(place)
+            assert (array == number).all()
+        size = int(2 ** d.uniform(12, 21))
+        held[place] = np.full(size, step % 251, np.uint8), step % 251
+
+
+def test_arrays_go_from_thread_to_thread():
+    context, made = contextvars.copy_context(), []
+
+    def work(seed):
+        for i in range(200):
+            made.append(np.full(LARGE + 4096 * (i % 5), seed, np.uint8))
+            if len(made) > 8:
+                array = made.pop(0)
+                assert (array == array[0]).all()
+
+    threads = [
+        threading.Thread(target=context.copy().run, args=(work, seed))
+        for seed in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((array == array[0]).all() for array in made)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells")
+def test_no_more_is_kept_than_arrays_had_at_once_and_a_little():
+    program = """
+import numpy as np
+from pathlib import Path
+from burnish.kernels import library
+library()
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+before = resident()
+for i in range(400):
+    np.ones((4 << 20) + (i << 16), np.uint8)
+print(resident() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < (30 + 64 + 16) << 20
+
+
+def test_an_allocator_of_another_package_stays(monkeypatch):
+    calls = []
+    memory.keep(lambda default: calls.append(default))
+    assert not calls
