@@ -1,4 +1,4 @@
-"""Gradients of a captured function: what its calls pass back, written down as calls.
+"""Gradients of a captured function: its vector-Jacobian products, recorded as calls.
 
 An operator whose rules are made of operators that kernels know is differentiated by
 them, one call for each. The rules of any other are one call, `Pull`, of plain arrays,

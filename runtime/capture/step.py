@@ -1,4 +1,4 @@
-"""StepTape: what writes a whole step of training down, updates and gradients too."""
+"""StepTape: records a whole training step, with its gradients and updates."""
 
 from __future__ import annotations
 

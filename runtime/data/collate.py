@@ -1,4 +1,4 @@
-"""How items of unequal sizes become the fields of a batch."""
+"""Collate items of unequal sizes into the fields of a batch: padded, or as lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms and work space that kernels ask for, in plans and in eager calls."""
+"""Workspace sizes and packed weights of kernels, in plans and in eager calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are Python's objects what they were? Looked at before every run of a plan.
+"""Guards of plans: whether Python objects are unchanged, checked before every run.
 
 The library does it where one is loaded, some nanoseconds an object; Python elsewhere.
 """

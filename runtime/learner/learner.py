@@ -1,4 +1,4 @@
-"""Learner: training and validation with metrics, checkpoints and a way back.
+"""Learner: training and validation with metrics, checkpoints and resumption.
 
 learner = Learner(
     model, optim.Adam(), 1e-3,

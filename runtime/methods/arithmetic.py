@@ -1,4 +1,4 @@
-"""Functions of each element."""
+"""Element-wise methods of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To other dtypes, by the names that PyTorch gives them."""
+"""Dtype conversion methods, by the names that PyTorch gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices are the last two axes."""
+"""Linear algebra methods of tensors; matrices are the last two axes."""
 
 from __future__ import annotations
 

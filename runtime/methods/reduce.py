@@ -1,4 +1,4 @@
-"""Over axes: axis=None is all of them, an integer or a tuple; keepdims keeps them."""
+"""Reduction methods: axis is an integer, a tuple or None for all axes."""
 
 from __future__ import annotations
 

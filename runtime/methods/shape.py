@@ -1,4 +1,4 @@
-"""Axes and their lengths."""
+"""Shape methods of tensors: axes and their lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that compute nothing: what goes in comes out, in its own shape or another."""
+"""Layers without arithmetic: Identity, Flatten, Unflatten, Permute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise that acts only in training, that is on an autodiff device."""
+"""Dropout and Gaussian noise, which act only in training: on an autodiff device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of vectors. V rows, D their size."""
+"""Embedding and EmbeddingBag. V rows of the table, D their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that operators make on the host, brought to where their arrays are."""
+"""Host tables of operators, copied to the device of their arrays."""
 
 from __future__ import annotations
 

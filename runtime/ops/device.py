@@ -1,4 +1,4 @@
-"""Between devices."""
+"""Copies between devices."""
 
 from __future__ import annotations
 

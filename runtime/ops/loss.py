@@ -1,4 +1,4 @@
-"""Losses whose gradient is written by hand, to stay finite or to take few steps."""
+"""Losses with gradients written by hand, for stability or speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws from weights."""
+"""Random samples of indices by weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs of a plan that is records alone: as little as can be around them.
+"""Fast path for plans without eager calls: runs with little overhead in Python.
 
 A small network takes some microseconds: each step of Python counts beside its kernels.
 """

@@ -1,4 +1,4 @@
-"""Updates: what optimizers' records read and write, in each run of a step's plan.
+"""Updates: operands of optimizers' records, in each run of a training step's plan.
 
 A record writes a parameter's new values over the old ones. An array that was read never
 changes: where anybody else has it, or a part of it, the record gets a copy. Until it is

@@ -1,4 +1,4 @@
-"""Is a model what it was when its plans were bound to it?
+"""Guards of plan files: whether a model is unchanged since its plans were bound to it.
 
 Plans hold values that its parameters were packed into, and were made for its modules as
 they were. Every call looks: by identity; closer where that differs.

@@ -1,4 +1,4 @@
-"""Spans: what ran from when to when, within what, and the memory that it took."""
+"""Spans: calls with their begin, end, parent and memory."""
 
 from __future__ import annotations
 

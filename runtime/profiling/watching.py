@@ -1,4 +1,4 @@
-"""around: calls of a method go through a function of one's own, in one thread."""
+"""around: wrap a method's calls in one thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays as bytes: what every format but text writes of one array, and reads again."""
+"""Arrays as bytes: the encoding of one array in every format but text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Precision settings: the number types that a file has, whatever the module's are."""
+"""Precision settings: the dtypes in a file, independent of the module's."""
 
 from __future__ import annotations
 

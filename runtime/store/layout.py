@@ -1,4 +1,4 @@
-"""Layouts: what another framework calls a layer's tensors and how it lays them out."""
+"""Layouts: names and axis orders of a layer's tensors in other frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of a file into names of a module: regular expressions, indices without gaps."""
+"""Rename a file's tensors to a module's: regular expressions, indices without gaps."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Alignment:
         for end in range(i + 1, min(len(mine), i + _RUN) + 1):
             if switch_of(mine[end - 1]) is not None:
                 return None
-            for entry, result in _passed(self.whole, i, end, known):
+            for entry, result in _bypasses(self.whole, i, end, known):
                 after = known | {result: known[entry]}
                 found = self._from(end, j, after, free=False)
                 if found is not None:
@@ -111,7 +111,7 @@ def _matched(
     return known | dict(zip(one.targets, two.targets, strict=True))
 
 
-def _passed(
+def _bypasses(
     block: Block, start: int, end: int, known: Mapping[Value, Value]
 ) -> list[tuple[Value, Value]]:
     """Values that could bypass the one result of these statements."""

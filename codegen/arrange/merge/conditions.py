@@ -42,8 +42,8 @@ class Condition:
 
     test: what the constructor asks; name: the attribute that the forward asks, and the
     argument, where `test` is one. switches: all that say the same. column: in which of
-    the classes they are on. module: the one member that they switch, if what is given
-    to it bypasses it otherwise. has_items: the parts are items of a Sequential.
+    the classes they are on. module: the one member that they switch, if its input
+    bypasses it otherwise. has_items: the parts are items of a Sequential.
     """
 
     test: Expression

@@ -1,4 +1,4 @@
-"""Values as SQLite keeps them: a kind for every column, and both ways between."""
+"""SQLite column types of values, and conversions from and to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables from text files: CSV and JSON lines. Both say the line that is wrong."""
+"""Tables from text files: CSV and JSON lines; errors name the line."""
 
 from __future__ import annotations
 

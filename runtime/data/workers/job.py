@@ -1,4 +1,4 @@
-"""From indices to the fields of a batch: what every worker does, and how it fails."""
+"""Load a batch from its indices: the job of every worker, and its errors."""
 
 from __future__ import annotations
 

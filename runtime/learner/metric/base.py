@@ -1,4 +1,4 @@
-"""Base classes of metrics: statistics of batches, and the number they give.
+"""Base classes of metrics: statistics of batches, and the value computed from them.
 
 class MeanError(Metric):
     unit, higher_is_better = "m", False

@@ -1,4 +1,4 @@
-"""ParamGroup: which of a module's parameters something is meant for."""
+"""ParamGroup: a selection of a module's parameters."""
 
 from __future__ import annotations
 

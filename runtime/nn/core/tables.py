@@ -1,4 +1,4 @@
-"""Tables: constants that a weights file brings although they are no weights.
+"""Tables: constants in a weights file that are neither parameters nor state.
 
 A buffer that is not persistent is in no `state_dict`. Where its initializer is
 `init.loaded`, no rule makes its numbers: they travel in the metadata of safetensors

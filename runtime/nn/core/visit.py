@@ -1,4 +1,4 @@
-"""Walks over a module that know where they are, as `ast.NodeVisitor` walks over code.
+"""Visitors of a module's tensors with their paths, like `ast.NodeVisitor` for code.
 
     class Shapes(nn.ModuleVisitor):
         def enter_module(self, path, module):

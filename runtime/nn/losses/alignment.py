@@ -1,4 +1,4 @@
-"""Losses of sequences whose labels have no known places.
+"""Losses of sequences without aligned labels: CTC and RNN-T.
 
 N batch, T frames, U labels, C classes.
 """

@@ -1,4 +1,4 @@
-"""Losses of likeness: what belongs together shall be nearer than what does not."""
+"""Ranking and embedding losses: margins between similar and dissimilar pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions that look at shifted places. N batch, K places of a kernel, *P out."""
+"""Deformable convolutions. N batch, K places of a kernel, *P out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More at the ends of the last axes; one example may come without N.
+"""Padding of the last axes; one example may come without N.
 
 padding: a number, or the last axis's (before, after), then the one's before it, as in
 PyTorch. Negative numbers take away.

@@ -1,4 +1,4 @@
-"""Pooling backwards, and by p-norms. N batch, C channels, *P sizes in."""
+"""MaxUnpool and LPPool. N batch, C channels, *P sizes in."""
 
 from __future__ import annotations
 

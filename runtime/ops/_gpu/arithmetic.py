@@ -1,4 +1,4 @@
-"""Arithmetic, formulas that are made kernels of, and casts."""
+"""Arithmetic, fused formulas and casts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels have in common: the plain value for what they do not take."""
+"""Shared by GPU kernels: the fallback to an operator's plain value."""
 
 from __future__ import annotations
 

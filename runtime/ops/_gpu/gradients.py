@@ -1,4 +1,4 @@
-"""Gradients whose rules are kernels, or move values, as they are."""
+"""Gradient rules that run unchanged on a GPU: kernels and moves of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers rounded to 8 bits over the range of their own values."""
+"""Dynamic quantization to 8 bits: scales come from the range of the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the library's operators move more than they compute.
+"""Memory-bound operators: those that move more than they compute.
 
 Balanced checkpointing computes their results again. Whole families are: elementwise
 operators, those that change shapes, normalizations, tables. Reductions are not among

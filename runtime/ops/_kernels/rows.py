@@ -1,4 +1,4 @@
-"""Rows brought to mean 0 and variance 1, some rows at a time, and the way back.
+"""Rows standardized to mean 0 and variance 1, some at a time, and the gradient.
 
 NumPy's arrays only, of single precision or more. An operation between rows and one
 number a row costs NumPy twice what it costs between whole arrays; where rows are short,

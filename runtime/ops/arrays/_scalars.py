@@ -1,4 +1,4 @@
-"""Tensors without axes, where a function works along one."""
+"""0-d tensors for functions along an axis: treated as vectors of one element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of elements that methods of tensors are named after."""
+"""Composed functions behind tensor methods: fmod, masked_fill, narrow, permute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather and scatter by number: slices, and elements as rows of a flattened array."""
+"""Gather and scatter by index: slices, and elements of a flattened array."""
 
 from __future__ import annotations
 

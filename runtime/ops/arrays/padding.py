@@ -1,4 +1,4 @@
-"""More or less at the ends of axes."""
+"""Padding and cropping at the ends of axes."""
 
 from __future__ import annotations
 

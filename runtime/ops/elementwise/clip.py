@@ -1,4 +1,4 @@
-"""Elements held between bounds, which are called min and max as everywhere."""
+"""Clip elements to bounds, which are called min and max as everywhere."""
 
 from __future__ import annotations
 

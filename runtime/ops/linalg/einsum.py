@@ -1,4 +1,4 @@
-"""Einstein summation; its gradient is one again."""
+"""Einstein summation; its gradient is another Einstein summation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products and what belongs to them."""
+"""Matrix products, with bias, and their gradients."""
 
 from __future__ import annotations
 

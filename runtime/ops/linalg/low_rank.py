@@ -1,4 +1,4 @@
-"""A matrix plus a product of two thin ones: what LoRA adds to a weight."""
+"""A matrix plus a product of two thin ones: LoRA's weight."""
 
 from __future__ import annotations
 

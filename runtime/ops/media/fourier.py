@@ -1,4 +1,4 @@
-"""Spectra of real signals, whole and frame by frame, and the way back.
+"""Real FFT, STFT and their inverses.
 
 Legend: B batch, L a signal's length, F frames, n a frame's length, K frequencies. As in
 `signal`, complex numbers are pairs (real, imaginary) along the last axis.

@@ -1,4 +1,4 @@
-"""Numbers to small ones and back: y = round(x / scale) + zero_point, saturated.
+"""Quantize and dequantize: y = round(x / scale) + zero_point, saturated.
 
 scale and zero_point are one number, one for each place along `axis`, or, with
 block_size, one for each block of that many places along it. Types that NumPy does not

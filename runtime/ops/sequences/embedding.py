@@ -1,4 +1,4 @@
-"""Rows of a table by number."""
+"""Embedding lookup: rows of a table by index."""
 
 from __future__ import annotations
 

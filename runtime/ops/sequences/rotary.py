@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of columns turned by an angle of the place."""
+"""Rotary position embedding: pairs of columns rotated by an angle of the position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions whose kernels look at shifted places.
+"""Deformable convolutions: each kernel element samples at an offset.
 
 Legend: N batch, C channels in, O out, *K kernel, *P sizes out, G offset groups.
 """

@@ -1,4 +1,4 @@
-"""Windows as columns, and columns added up to where their windows were.
+"""im2col and col2im: windows as columns, and columns summed back to their windows.
 
 Legend: N batch, C channels, *S an image's sizes, *K a block's, P how many places.
 """

@@ -1,4 +1,4 @@
-"""Places to sample at: what `grid_sample` takes."""
+"""Affine sampling grids for `grid_sample`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling at given places: x (N, C, *S), grid (N, *P, rank) -> (N, C, *P)"""
+"""Sampling at grid coordinates: x (N, C, *S), grid (N, *P, rank) -> (N, C, *P)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounded: a gradient that a step in half precision leaves in it.
+"""Rounded: a gradient kept in half precision.
 
 An optimizer's kernel widens its elements as it reads them. Anything else asks for
 `data`, which is float32; all gradients of one `backward()` are cast then, at once.

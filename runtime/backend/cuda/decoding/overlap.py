@@ -1,7 +1,7 @@
-"""Launches that begin while the kernel before them ends, on GPUs that have that.
+"""Programmatic dependent launch: a kernel begins while the one before it ends.
 
-CUDA calls it programmatic dependent launch. A kernel says itself when it needs what
-earlier ones wrote; see `templates/kernels/_overlap.cu.jinja`.
+A kernel waits itself before it reads what earlier ones wrote; see
+`templates/kernels/_overlap.cu.jinja`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Skips: which launches of a step changed nothing, because gradients overflowed.
+"""Skips: steps of half-precision training that were discarded for overflowed gradients.
 
 An optimizer's count of steps leaves them out, as its rule's numbers do. The GPU alone
 knows at first, and the host learns it some launches later without waiting: until then

@@ -1,4 +1,4 @@
-"""CUDA graphs: what calls launch, written down once and launched again as a whole."""
+"""CUDA graphs: the launches of calls, captured once and replayed as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thread's products and convolutions may use: a workspace, and TF32 in plans."""
+"""Settings of cuBLASLt and cuDNN calls by thread: the workspace, and TF32 in plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes of rounded values as bytes: by a record, or by the product that they are of."""
+"""Codes of rounded values as bytes: written by a record, or by the product itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are rounded: what they are rounded of, and how."""
+"""Rounded values: their sources, and how they are rounded."""
 
 from __future__ import annotations
 

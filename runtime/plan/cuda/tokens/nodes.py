@@ -1,4 +1,4 @@
-"""Questions about the nodes of a step of one token: who makes a value, and of what."""
+"""Queries on the nodes of a one-token step: producers of values, and their operands."""
 
 from __future__ import annotations
 
