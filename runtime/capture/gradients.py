@@ -34,9 +34,10 @@ _IN_PARTS = {
 
 _UNREAD = {
     *("channel_norm", "layer_norm_from", "linear", "rms_norm_from"),
-    "softmax_cross_entropy",
+    *("softmax_cross_entropy", "erf", "gelu", "hard_swish", "leaky_relu", "softplus"),
+    "swish",
 }
-"""Operators whose rules do not look at their first result, which need not be kept."""
+"""Operators whose rules can do without their first result, which need not be kept."""
 
 
 class Pull:

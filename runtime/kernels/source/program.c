@@ -13,6 +13,11 @@ static void fill(const operand *o, const char *base, int64_t n, float *tile) {
     for (int64_t i = 0; i < n; i++) tile[i] = value;
 }
 
+// n bytes, 0 or 1, as numbers.
+INLINE void truths(const uint8_t *bits, int64_t n, float *tile) {
+    for (int64_t i = 0; i < n; i++) tile[i] = bits[i];
+}
+
 // Elements `start` to `start + n` of a plane of rows of `width`, as the operand has them.
 // The tile of one number is filled already.
 static const float *loaded(const operand *o, const char *base, int64_t start, int64_t n,
@@ -29,7 +34,11 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
     for (int64_t i = 0; i < n;) {
         const int64_t length = width - column < n - i ? width - column : n - i;
         const int64_t place = row * o->row + column * o->column;
-        if (o->is_bool)
+        if (o->is_bool && o->column == 1 && length == LANES)
+            truths(bits + place, LANES, tile + i);  // of a blocked layout
+        else if (o->is_bool && o->column == 1)
+            truths(bits + place, length, tile + i);
+        else if (o->is_bool)
             for (int64_t j = 0; j < length; j++) tile[i + j] = bits[place + j * o->column];
         else if (o->column == 1)
             memcpy(tile + i, x + place, 4 * (size_t)length);

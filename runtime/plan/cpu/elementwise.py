@@ -68,6 +68,7 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
         return None
     rank = len(y.shape)
     found: set[int | None] = set()
+    masks = []  # read where they lie
     for operand in operands:
         shape = (1,) * (rank - len(operand.shape)) + operand.shape
         if isinstance(operand, Constant):
@@ -78,12 +79,16 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
                 return None
             continue
         if operand.dtype == np.bool_:
-            return None
+            masks.append(shape)
+            continue
         axis = b.blocked_axis(operand)
         if axis is None or len(operand.shape) != rank or shape[axis] != y.shape[axis]:
             return None
         found.add(axis)
-    return found.pop() if len(found) == 1 else None
+    axis = found.pop() if len(found) == 1 else None
+    if axis is not None and y.shape[axis] % LANES:
+        return axis if all(shape[axis] == 1 for shape in masks) else None
+    return axis
 
 
 def _sizes(shape: tuple[int, ...], axis: int | None) -> list[int]:
@@ -108,6 +113,10 @@ def _read(
             0 if n == 1 else s for n, s in zip(shape, steps, strict=True)
         ] or [0]
     others = shape[:axis] + shape[axis + 1 :]
+    if isinstance(operand, Value) and operand.dtype == np.bool_:
+        own = [0 if n == 1 else s for n, s in zip(shape, strides(shape), strict=True)]
+        lane = own.pop(axis)
+        return b.spot(operand), [LANES * lane, *own, lane]
     if isinstance(operand, Constant):
         if math.prod(shape) == 1:
             return b.spot(operand), [0] * (rank + 1)
