@@ -16,7 +16,7 @@ import numpy as np
 
 from burnish.backend import Array, Device
 from burnish.backend.cuda.elementwise import random
-from burnish.backend.philox import drawn_mask
+from burnish.backend.philox import drawn_mask, mask_bound
 
 _streams: tuple[np.random.Generator, np.random.Generator] | None = None
 
@@ -148,7 +148,7 @@ def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Arr
         key=np.array([drawn], np.uint64),
         out=kept,
         count=count,
-        probability=probability,
+        bound=mask_bound(probability),
     )
     return kept
 

@@ -39,11 +39,10 @@ def words(first: Array, key: int) -> tuple[Array, Array, Array, Array]:
 def drawn_mask(count: int, probability: float, key: int) -> Array:
     """Booleans (count,), True with `probability`.
 
-    Position p has word p % 4 of the counter (p // 4, 0, 0), whose upper 24 bits are
-    compared: the kernels for CPUs and GPUs give the same.
+    Position p has word p % 4 of the counter (p // 4, 0, 0): the kernels for CPUs and
+    GPUs give the same.
     """
-    share = math.ceil(float(np.float32(probability)) * (1 << 24))
-    bound = np.uint64(min(max(share, 0), 1 << 24) << 8)
+    bound = np.uint64(mask_bound(probability))
     counters = -(-count // 4)
     kept = np.empty((counters, 4), bool)
     for start in range(0, counters, _TOGETHER):
@@ -54,6 +53,12 @@ def drawn_mask(count: int, probability: float, key: int) -> Array:
         for i, word in enumerate(words(first, key)):
             np.less(word, bound, out=part[:, i])
     return kept.reshape(-1)[:count]
+
+
+def mask_bound(probability: float) -> int:
+    """The number below which words are kept, whose upper 24 bits are compared."""
+    share = math.ceil(float(np.float32(probability)) * (1 << 24))
+    return min(max(share, 0), 1 << 24) << 8
 
 
 def _round_keys(key: int) -> Iterator[tuple[np.uint64, np.uint64]]:

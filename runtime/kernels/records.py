@@ -264,7 +264,7 @@ RECORDS = (
     ),
     _record("powers", "x out", "count", "p"),
     _record("clip_factor", "x out", "count", "p limit epsilon"),
-    _record("keep_mask", "key out", "count", "probability"),
+    _record("keep_mask", "key out", "count bound"),
 )
 """Every kind, in the order of its number."""
 
@@ -297,7 +297,7 @@ STEPS = {name: i for i, name in enumerate(_STEPS.split())}
 """Operators of element-wise programs by number; activations follow."""
 STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
 
-READS = {"dense": 0, "one": 1, "strided": 2}
+READS = {"dense": 0, "one": 1, "strided": 2, "drawn": 3, "drawn_rows": 4}
 RESULTS = {"values": 0, "bools": 1, "sums": 2}
 PROGRAM = {"tile": 1024}
 """Of element-wise programs: what they store, and elements that go through together."""

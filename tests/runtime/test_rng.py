@@ -6,7 +6,7 @@ import pytest
 import burnish
 from burnish import nn, rng
 from burnish.backend import Device
-from burnish.backend.philox import drawn_mask, words
+from burnish.backend.philox import drawn_mask, mask_bound, words
 from burnish.kernels import direct, library, set_num_threads
 from burnish.tensor import Tensor
 
@@ -57,7 +57,7 @@ def test_the_kernel_draws_the_same_bits(count, share, parts):
     kept = np.full(count + 1, 7, np.uint8)
     direct.launch(
         "keep_mask", parts, key=np.array([key], np.uint64), out=kept, count=count,
-        probability=share,
+        bound=mask_bound(share),
     )  # fmt: skip
     assert kept[-1] == 7
     assert (kept[:-1] == drawn_mask(count, share, key)).all()

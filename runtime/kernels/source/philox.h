@@ -28,12 +28,18 @@ INLINE counters product(counters words, uint32_t factor) {
 #endif
 }
 
-// The words of the counters (first, 0, 0), (first + 1, 0, 0) and so on.
-INLINE void philox(uint64_t first, const round_keys keys,
+// The numbers that go through together: four of each counter.
+enum { EACH = 4 * COUNTERS, TOGETHER = ABREAST_COUNTERS * EACH };
+
+// The words of counters (n, 0, 0), in rows of four: first, first + 1 and so on, the next
+// row `step` further; with a step of 4 they are counters in a row.
+INLINE void philox(uint64_t first, uint64_t step, const round_keys keys,
                    counters words[ABREAST_COUNTERS][4]) {
     UNROLLED for (int j = 0; j < ABREAST_COUNTERS; j++) {
-        UNROLLED for (int i = 0; i < COUNTERS; i++)
-            words[j][0][i] = first + (uint64_t)(j * COUNTERS + i);
+        UNROLLED for (int i = 0; i < COUNTERS; i++) {
+            const uint64_t n = (uint64_t)(j * COUNTERS + i);
+            words[j][0][i] = first + n / 4 * step + n % 4;
+        }
         words[j][1] = words[j][0] >> 32;
         words[j][2] = words[j][3] = (counters){0};
     }
@@ -47,4 +53,20 @@ INLINE void philox(uint64_t first, const round_keys keys,
             w[2] = even >> 32 ^ w[3] ^ keys[round][1];
             w[3] = even;
         }
+}
+
+typedef uint32_t fours __attribute__((vector_size(4 * COUNTERS)));
+
+// Whether the numbers of such counters are below the bound, as bytes in their order.
+static void numbers_below(uint64_t bound, uint64_t first, uint64_t step,
+                          const round_keys keys, uint8_t *out) {
+    counters words[ABREAST_COUNTERS][4];
+    philox(first, step, keys, words);
+    UNROLLED for (int j = 0; j < ABREAST_COUNTERS; j++) {
+        counters found = {0};
+        UNROLLED for (int i = 0; i < 4; i++)  // a negative difference has bits above
+            found |= ((words[j][i] & 0xffffffff) - bound) & (1ull << (32 + 8 * i));
+        const fours bytes = __builtin_convertvector(found >> 32, fours);
+        memcpy(out + j * EACH, &bytes, sizeof bytes);
+    }
 }

@@ -1,15 +1,31 @@
 // Element-wise programs: a chain of operators on tiles that stay in the first cache.
+#include "philox.h"
 #include "program.h"
 
 enum { TILE = PROGRAM_TILE, REGISTERS = 16 };
 
+// truth: 0 for numbers, 1 for bytes that are 0 or 1; of what is drawn by the key in
+// `array`, the bound.
 typedef struct {
-    int64_t array, mode, is_bool, outer[4], row, column;
+    int64_t array, mode, truth, outer[4], row, column;
 } operand;
+
+static int is_drawn(const operand *o) {
+    return o->mode == READ_DRAWN || o->mode == READ_DRAWN_ROWS;
+}
+
+// places: of drawn operands in a plane's mask; bases: of the others, and of the result.
+typedef struct {
+    const operand *operands;
+    char *bases[REGISTERS + 1];
+    int64_t places[REGISTERS];
+    round_keys keys[REGISTERS];
+    float tiles[REGISTERS][TILE];
+} plane;
 
 // A tile of an operand that has one number for all of a plane.
 static void fill(const operand *o, const char *base, int64_t n, float *tile) {
-    const float value = o->is_bool ? *(const uint8_t *)base : *(const float *)base;
+    const float value = o->truth ? *(const uint8_t *)base : *(const float *)base;
     for (int64_t i = 0; i < n; i++) tile[i] = value;
 }
 
@@ -18,13 +34,25 @@ INLINE void truths(const uint8_t *bits, int64_t n, float *tile) {
     for (int64_t i = 0; i < n; i++) tile[i] = bits[i];
 }
 
+// A tile of a mask that is drawn: n numbers, the first of position `place`.
+static void drawn(const operand *o, const round_keys keys, int64_t place, int64_t n,
+                  float *tile) {
+    uint8_t bits[TILE + TOGETHER];
+    const int64_t ahead = o->mode == READ_DRAWN ? place % 4 : 0;
+    const uint64_t step = o->mode == READ_DRAWN ? 4 : (uint64_t)o->row / 4;
+    for (int64_t i = 0; i < ahead + n; i += TOGETHER)
+        numbers_below((uint64_t)o->truth, (uint64_t)place / 4 + (uint64_t)i / LANES * step,
+                      step, keys, bits + i);
+    truths(bits + ahead, n, tile);
+}
+
 // Elements `start` to `start + n` of a plane of rows of `width`, as the operand has them.
 // The tile of one number is filled already.
 static const float *loaded(const operand *o, const char *base, int64_t start, int64_t n,
                            int64_t width, float *tile) {
     const float *x = (const float *)base;
     const uint8_t *bits = (const uint8_t *)base;
-    if (o->mode == READ_DENSE && !o->is_bool) {
+    if (o->mode == READ_DENSE && !o->truth) {
         if (n % LANES == 0) return x + start;
         memcpy(tile, x + start, 4 * (size_t)n);
         return tile;
@@ -34,11 +62,11 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
     for (int64_t i = 0; i < n;) {
         const int64_t length = width - column < n - i ? width - column : n - i;
         const int64_t place = row * o->row + column * o->column;
-        if (o->is_bool && o->column == 1 && length == LANES)
+        if (o->truth && o->column == 1 && length == LANES)
             truths(bits + place, LANES, tile + i);  // of a blocked layout
-        else if (o->is_bool && o->column == 1)
+        else if (o->truth && o->column == 1)
             truths(bits + place, length, tile + i);
-        else if (o->is_bool)
+        else if (o->truth)
             for (int64_t j = 0; j < length; j++) tile[i + j] = bits[place + j * o->column];
         else if (o->column == 1)
             memcpy(tile + i, x + place, 4 * (size_t)length);
@@ -65,21 +93,27 @@ static float sum_of_tile(const float *x, int64_t n) {
 }
 
 // `unit`: the tile's number among all.
-static void one_tile(const program_record *r, const call *c, const operand *operands,
-                     char *const *bases, float (*tiles)[TILE], int64_t unit,
+static void one_tile(const program_record *r, const call *c, plane *p, int64_t unit,
                      int64_t start, int64_t n) {
+    float (*tiles)[TILE] = p->tiles;
     static const float nothing[TILE];
     const float *registers[REGISTERS];
     const instruction *code = at(c, r->code);
     for (int i = 0; i < REGISTERS; i++) registers[i] = nothing;
     for (int64_t i = 0; i < r->operands; i++) {
+        const operand *o = p->operands + i;
         const int64_t rest = -n & (LANES - 1);
-        if (rest && operands[i].mode != READ_ONE)
-            memset(tiles[i] + n, 0, 4 * (size_t)rest);
-        registers[i] = loaded(operands + i, bases[i], start, n, r->width, tiles[i]);
+        if (rest && o->mode != READ_ONE) memset(tiles[i] + n, 0, 4 * (size_t)rest);
+        if (is_drawn(o)) {
+            const int64_t by = o->mode == READ_DRAWN ? start : start / LANES * o->row;
+            drawn(o, p->keys[i], p->places[i] + by, n, tiles[i]);
+            registers[i] = tiles[i];
+        } else {
+            registers[i] = loaded(o, p->bases[i], start, n, r->width, tiles[i]);
+        }
     }
     // The last step of a whole tile writes where the result goes.
-    float *to = (float *)bases[r->operands] + start;
+    float *to = (float *)p->bases[r->operands] + start;
     const int is_direct = r->to == RESULT_VALUES && n % LANES == 0;
     for (const instruction *s = code; s < code + r->steps; s++) {
         float *out = is_direct && s->out == r->result ? to : tiles[s->out];
@@ -92,7 +126,7 @@ static void one_tile(const program_record *r, const call *c, const operand *oper
     } else if (r->to == RESULT_SUMS) {
         ((float *)at(c, r->out))[unit] = sum_of_tile(result, n);
     } else {
-        uint8_t *bits = (uint8_t *)bases[r->operands] + start;
+        uint8_t *bits = (uint8_t *)p->bases[r->operands] + start;
         for (int64_t i = 0; i < n; i++) bits[i] = result[i] != 0;
     }
 }
@@ -100,13 +134,15 @@ static void one_tile(const program_record *r, const call *c, const operand *oper
 // A unit is a tile of a plane; planes are numbered by the outer axes.
 void program(const void *record, const call *c, int64_t part, int64_t parts) {
     const program_record *r = record;
-    const operand *operands = at(c, r->table);
     const int64_t sizes[4] = {r->size0, r->size1, r->size2, r->size3};
-    const int64_t plane = r->rows * r->width, tiles = (plane + TILE - 1) / TILE;
+    const int64_t size = r->rows * r->width, tiles = (size + TILE - 1) / TILE;
     const int64_t planes = sizes[0] * sizes[1] * sizes[2] * sizes[3];
-    const int64_t filled = plane < TILE ? (plane + LANES - 1) / LANES * LANES : TILE;
-    char *bases[REGISTERS + 1];
-    float memory[REGISTERS][TILE];
+    const int64_t filled = size < TILE ? (size + LANES - 1) / LANES * LANES : TILE;
+    plane p;
+    p.operands = at(c, r->table);
+    for (int64_t i = 0; i < r->operands; i++)
+        if (is_drawn(p.operands + i))
+            spread_key(*(const uint64_t *)at(c, p.operands[i].array), p.keys[i]);
     SHARE(planes * tiles);
     for (int64_t u = first; u < behind; u++) {
         const int64_t start = u % tiles * TILE;
@@ -115,17 +151,18 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
             int64_t index[4];
             for (int d = 3; d >= 0; d--) index[d] = rest % sizes[d], rest /= sizes[d];
             for (int64_t i = 0; i < r->operands; i++) {
+                const operand *o = p.operands + i;
                 int64_t place = 0;
-                for (int d = 0; d < 4; d++) place += index[d] * operands[i].outer[d];
-                bases[i] = (char *)at(c, operands[i].array)
-                           + place * (operands[i].is_bool ? 1 : 4);
-                if (operands[i].mode == READ_ONE)
-                    fill(operands + i, bases[i], filled, memory[i]);
+                for (int d = 0; d < 4; d++) place += index[d] * o->outer[d];
+                p.places[i] = place;
+                if (is_drawn(o)) continue;
+                p.bases[i] = (char *)at(c, o->array) + place * (o->truth ? 1 : 4);
+                if (o->mode == READ_ONE) fill(o, p.bases[i], filled, p.tiles[i]);
             }
-            bases[r->operands] = (char *)at(c, r->out)
-                                 + u / tiles * plane * (r->to == RESULT_BOOLS ? 1 : 4);
+            p.bases[r->operands] = (char *)at(c, r->out)
+                                   + u / tiles * size * (r->to == RESULT_BOOLS ? 1 : 4);
         }
-        const int64_t n = plane - start < TILE ? plane - start : TILE;
-        one_tile(r, c, operands, bases, memory, u, start, n);
+        const int64_t n = size - start < TILE ? size - start : TILE;
+        one_tile(r, c, &p, u, start, n);
     }
 }

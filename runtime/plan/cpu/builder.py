@@ -104,10 +104,18 @@ class Step:
 class Operands(Constant):
     """The table of what a program reads.
 
-    read: (Spot, how it is read, what it is, distances along all axes).
+    read: (Spot, how it is read, whether it is truth, distances along all axes); of a
+    mask that is drawn, its key and its bound in the places of the first and the third.
     """
 
     read: Sequence[Any] = ()
+
+
+class Mask(NamedTuple):
+    """A mask whose numbers below a bound are kept, by the key in a place."""
+
+    key: Spot
+    bound: int
 
 
 class Builder:
@@ -153,6 +161,7 @@ class Builder:
         self.in_place: set[int] = set()  # arguments that records write to
         self.updates: list[Any] = []
         self.draws: list[Any] = []  # of the segment that is being written
+        self.masks: dict[int, Mask] = {}  # by place, those that keys give
         self.assigned: list[tuple[Value, Value]] = []
         self.late: list[Node] = []
         self.done: set[int] = set()
@@ -338,8 +347,8 @@ class Builder:
 
         def rows() -> Any:
             told = [
-                [spot.reference, READS[mode], item.dtype == np.bool_, *steps]
-                for spot, mode, item, steps in read
+                [spot.reference, READS[mode], truth, *steps]
+                for spot, mode, truth, steps in read
             ]
             return np.array(told, np.int64)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from burnish import rng
 from burnish.autodiff import Variable
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.backend.philox import mask_bound
+from burnish.plan.cpu.builder import Builder, Mask, Spot
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node
@@ -31,15 +32,23 @@ class Draw(NamedTuple):
 
 @lower("keep_mask")
 def keep_mask(b: Builder, node: Node) -> None:
-    _, probability, _ = node.args
+    """A mask that programs draw by its key; in memory where another record reads it."""
+    (_, probability, _), value = node.args, node.result
     need(isinstance(probability, int | float), "its probability is computed")
-    count = node.result.size
-    key, out = b.held(8), b.result(node.result)
-    b.add(
-        "keep_mask", b.shares(count * _STEPS), key=key, out=out, count=count,
-        probability=probability,
-    )  # fmt: skip
-    b.draws.append(Draw(_key, key))
+    mask = Mask(b.held(8), mask_bound(probability))
+    label, count = b.label, value.size
+
+    def written() -> None:
+        b.label, before = label, b.label
+        out = b.result(value)
+        b.add(
+            "keep_mask", b.shares(count * _STEPS), key=mask.key, out=out, count=count,
+            bound=mask.bound,
+        )  # fmt: skip
+        b.label = before
+
+    b.masks[value.place], b.deferred[value.place] = mask, written
+    b.draws.append(Draw(_key, mask.key))
 
 
 @lower("draw")

@@ -40,7 +40,16 @@ def program(b: Builder, node: Node) -> None:
     table = []
     for spot, operand, way in zip(spots, operands, ways, strict=True):
         steps = [0] * (len(outer) - len(way)) + way
-        table.append((spot, mode(steps[OUTER:], rows, width), operand, steps))
+        how = mode(steps[OUTER:], rows, width)
+        if spot is not None:
+            table.append((spot, how, int(operand.dtype == np.bool_), steps))
+            continue
+        assert isinstance(operand, Value)
+        mask = b.masks[operand.place]
+        if drawn := _drawn(how, steps, width):
+            table.append((mask.key, drawn, mask.bound, steps))
+        else:
+            table.append((b.spot(operand), how, 1, steps))
     code = coded(node.options["code"], len(operands))
     layout = PLAIN if axis is None else Layout("blocked", axis)
     out = b.result(y, layout)
@@ -91,6 +100,15 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
     return axis
 
 
+def _drawn(how: str, steps: list[int], width: int) -> str:
+    """How a mask is drawn whose elements lie so: several numbers come of a counter."""
+    if how == "dense":
+        return "drawn"
+    *apart, column = steps
+    are_whole = column == 1 and width == LANES and not any(s % 4 for s in apart)
+    return "drawn_rows" if how == "strided" and are_whole else ""
+
+
 def _sizes(shape: tuple[int, ...], axis: int | None) -> list[int]:
     if axis is None:
         return list(shape) or [1]
@@ -99,24 +117,28 @@ def _sizes(shape: tuple[int, ...], axis: int | None) -> list[int]:
 
 def _read(
     b: Builder, operand: Any, y: Value, axis: int | None
-) -> tuple[Spot, list[int]]:
-    """The place of an operand, and its strides along the axes of `_sizes`."""
+) -> tuple[Spot | None, list[int]]:
+    """The place of an operand, and its strides along the axes of `_sizes`.
+
+    A mask that a key gives has no place yet.
+    """
     rank = len(y.shape)
     shape = (1,) * (rank - len(operand.shape)) + operand.shape
     if axis is None:
         if isinstance(operand, Value) and operand.dtype == np.float32:
-            spot, steps = b.strided(operand)
+            place: tuple[Spot | None, tuple[int, ...]] = b.strided(operand)
         else:
-            spot, steps = b.spot(operand), strides(operand.shape)
-        steps = (0,) * (rank - len(steps)) + tuple(steps)
-        return spot, [
-            0 if n == 1 else s for n, s in zip(shape, steps, strict=True)
-        ] or [0]
+            place = _place(b, operand), strides(operand.shape)
+        spot, own = place
+        own = (0,) * (rank - len(own)) + tuple(own)
+        return spot, [0 if n == 1 else s for n, s in zip(shape, own, strict=True)] or [
+            0
+        ]
     others = shape[:axis] + shape[axis + 1 :]
     if isinstance(operand, Value) and operand.dtype == np.bool_:
-        own = [0 if n == 1 else s for n, s in zip(shape, strides(shape), strict=True)]
-        lane = own.pop(axis)
-        return b.spot(operand), [LANES * lane, *own, lane]
+        by = [0 if n == 1 else s for n, s in zip(shape, strides(shape), strict=True)]
+        lane = by.pop(axis)
+        return _place(b, operand), [LANES * lane, *by, lane]
     if isinstance(operand, Constant):
         if math.prod(shape) == 1:
             return b.spot(operand), [0] * (rank + 1)
@@ -128,6 +150,12 @@ def _read(
     ]
     block = 0 if shape[axis] == 1 else LANES * math.prod(others)
     return spot, [block, *inside, 1]
+
+
+def _place(b: Builder, operand: Any) -> Spot | None:
+    """Where an operand lies; None for a mask that is not in memory."""
+    place = getattr(operand, "place", None)
+    return None if place in b.masks and not b.forms.get(place) else b.spot(operand)
 
 
 def _in_blocks(a: Any, axis: int) -> Any:

@@ -10,6 +10,9 @@ from burnish import Tensor, nn, ops, optim, rng
 from burnish.backend import Device
 from burnish.backend.philox import drawn_mask
 from burnish.distributions import Bernoulli, Uniform
+from burnish.draws import keep_mask
+
+CPU = Device("cpu")
 
 
 class DropPath(nn.Module):
@@ -134,6 +137,85 @@ def test_losses_are_the_same_for_any_number_of_threads(name):
     assert found[0] == found[1] == found[2]
 
 
+def alone(x):
+    return ops.dropout(x, 0.3)
+
+
+def turned(x):
+    return ops.dropout(x.swapaxes(0, -1), 0.3) * 2
+
+
+def biased(x):
+    return ops.dropout(x, 0.3) + x[..., :1]
+
+
+def cut(x):
+    return ops.dropout(ops.exp(x), 0.3)[1:]
+
+
+SHAPES = [(1,), (3,), (5, 7), (4, 9, 16), (4, 9, 20), (3, 1025), (2, 5, 64, 3),
+          (2, 2, 2, 2, 2, 6)]  # fmt: skip
+
+
+def check(function, *given):
+    """A plan gives the plain call's numbers, with the same draws."""
+    burnish.seed(7)
+    expected = function(*given).numpy()
+    fast = burnish.compile(function)
+    burnish.seed(7)
+    assert fast(*given).numpy() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert not {"keep_mask", "dropped", "where"} & {*fast.explain().split()}
+
+
+@pytest.mark.usefixtures("canaries")
+@pytest.mark.parametrize("function", [alone, turned, biased, cut])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_masks_lie_as_what_they_multiply(function, shape):
+    x = Tensor(np.random.default_rng(0).normal(size=shape).astype("f"))
+    check(function, x)
+
+
+@pytest.mark.usefixtures("canaries")
+@pytest.mark.parametrize("channels", [5, 16, 20, 48, 64])
+def test_masks_of_blocks(channels):
+    first, last = nn.Linear(12, channels), nn.Linear(channels, channels)
+    conv, point = nn.Conv2d(3, channels, 3), nn.Conv2d(channels, channels, 1)
+
+    def words(x):
+        y = first(x)
+        return last(ops.dropout(ops.gelu(y), 0.3) + y)
+
+    def maps(x, axes):
+        y = conv(x)
+        kept = keep_mask((*y.shape[:2], *y.shape[2:][:axes], *(1, 1)[axes:]), 0.6, CPU)
+        return point(ops.where(kept, ops.relu(y), 0)) + kept.sum()
+
+    data = np.random.default_rng(0)
+    check(words, Tensor(data.normal(size=(3, 10, 12)).astype("f")))
+    image = Tensor(data.normal(size=(2, 3, 9, 8)).astype("f"))
+    for axes in (0, 2):
+        check(lambda x, axes=axes: maps(x, axes), image)
+
+
+def test_a_mask_of_a_step_is_nowhere_in_memory():
+    """Dropout behind an activation is one pass, and what is kept is its input alone."""
+    net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.5), nn.Linear(64, 5))
+    net, adam = net.to("cpu:autodiff"), optim.Adam()
+
+    def step(x, y):
+        loss = nn.cross_entropy(net(x), y)
+        adam.step(1e-2, net, loss.backward())
+        return loss
+
+    fast = burnish.compile(step)
+    fast(Tensor(np.ones((32, 64), np.float32)), Tensor(np.zeros(32, int)))
+    (known,) = fast._steps._plans.values()
+    labels = [(each.kind, each.label) for each in known._plan.steps]
+    assert ("program", "gelu + dropped") in labels
+    assert ("program", "dropped + gelu gradient") in labels
+    assert "keep_mask" not in [kind for kind, _ in labels]
+
+
 def masked(x):
     return ops.dropout(x, 0.25)
 
@@ -155,7 +237,7 @@ def test_every_run_draws_anew_and_a_state_brings_its_draws_back():
     assert all((a == b).all() for a, b in zip(again, runs[2:], strict=True))
     burnish.seed(1)
     assert (masked(ONES).numpy() == runs[0]).all()
-    assert "keep_mask" in fast.plan(ONES)
+    assert "dropped" in fast.plan(ONES)
 
 
 def test_plans_that_run_at_once_have_masks_of_their_own():
@@ -180,7 +262,7 @@ def test_plans_that_run_at_once_have_masks_of_their_own():
 
 def test_a_mask_that_is_a_result_is_not_written_over():
     def both(x):
-        kept = burnish.draws.keep_mask(x.shape, 0.5, Device("cpu"))
+        kept = keep_mask(x.shape, 0.5, CPU)
         noise = Tensor.randn(*x.shape)
         return ops.where(kept, x + noise, 0), kept, noise
 

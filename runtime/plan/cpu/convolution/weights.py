@@ -124,7 +124,7 @@ def scaled(
     sizes, ways = (number, ins, wide), ((ins * wide, wide, 1), (0, 1, 0))
     lead = (0,) * (OUTER + 2 - len(sizes))
     read = [
-        (spot, mode(way[-2:], ins, wide), gate, (*lead, *way))
+        (spot, mode(way[-2:], ins, wide), 0, (*lead, *way))
         for spot, way in zip((weight, b.spot(gate, known)), ways, strict=True)
     ]
     code = coded([("mul", 0, 1, 0, 0.0, 0.0)], len(read))
