@@ -18,6 +18,7 @@ from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.normal import normalize
 from burnish.codegen.readers.sizes import shapes
+from burnish.codegen.readers.sizes.carried import forget_changing
 from burnish.codegen.readers.sizes.input_axes import rename_input_axes
 from burnish.codegen.readers.tensors import MappedFile
 from burnish.codegen.weights import constants
@@ -36,6 +37,7 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     def finish(model: ir.Model) -> None:
         microsoft.expand(model, explain)  # it reads weights of few bits
         rename_input_axes(model, explain)
+        forget_changing(model, explain)
         shapes.infer(model, explain)
 
     return _guarded(file, explain, build, finish)

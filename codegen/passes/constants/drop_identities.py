@@ -126,7 +126,7 @@ def _split_before(node: ir.Node) -> ir.Value | None:
         return None
     rank = 0 if first is None or first.shape is None else len(first.shape)
     axes = {attribute(node, "axis", 0), attribute(split, "axis", 0)}
-    along = axes if len(axes) == 1 or not rank else {axis % rank for axis in axes}
+    along = {axis % rank for axis in axes if isinstance(axis, int)} if rank else axes
     whole = list(node.inputs) == list(split.outputs) and not split.domain
     return split.inputs[0] if whole and len(along) == 1 else None
 

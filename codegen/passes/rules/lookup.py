@@ -82,6 +82,7 @@ _DROPPED = op("Squeeze", _IN_A_LIST, Any("axes"))
 def _is_one_place(found: Match) -> str | None:
     main, place = found.named["main"], found["listed"]
     axis, axes = attribute(main, "axis", 0), integers(found["axes"])
+    assert isinstance(axis, int)
     if place.shape is None or len(place.shape) != 1:
         return "the place is in no list"
     rank = len(found["table"].shape or ())
