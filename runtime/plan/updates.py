@@ -21,6 +21,7 @@ from burnish.kernels.direct import address
 from burnish.kernels.interpreter import is_cpython
 from burnish.kernels.records import BY_NAME, WORDS
 from burnish.nn.core.param import Loan, Param
+from burnish.optim.core.optimizer import Turns
 from burnish.optim.core.rates import rates_of
 from burnish.plan.cpu.updates import Update
 
@@ -60,6 +61,7 @@ class Updates:
         rates = _rates(each for _, each in some)
         updating = Updating()
         try:
+            updating.take_turns(each.rule.turns for _, each in some)
             self._point(some, values, pointers, alive, rates, updating)
         except BaseException:
             updating.take_back()
@@ -135,11 +137,19 @@ class _Seen:
 
 
 class Updating:
-    """Parameters that records write to: who asks for one meanwhile waits."""
+    """Parameters and states that records write to: who asks for one meanwhile waits."""
 
     def __init__(self) -> None:
+        self._turns: list[Turns] = []
         self._taken: dict[int, tuple[Param, Array, Loan]] = {}  # with the old values
         self._is_done = threading.Event()
+
+    def take_turns(self, turns: Iterable[Turns]) -> None:
+        """Take optimizers' states, in one order, and before any parameter."""
+        by_id = {id(each): each for each in turns}
+        for key in sorted(by_id):
+            by_id[key].take()
+            self._turns.append(by_id[key])
 
     def take(self, params: Iterable[Param]) -> None:
         """Take parameters' values into memory that nobody else has.
@@ -169,14 +179,19 @@ class Updating:
         """Give the parameters their new values."""
         for param, _, loan in self._taken.values():
             param.end_loan(loan)
-        self._is_done.set()
+        self._finish()
 
     def take_back(self) -> None:
         """Give the parameters the values that they had."""
         for param, value, loan in self._taken.values():
             loan.array = value
             param.end_loan(loan)
+        self._finish()
+
+    def _finish(self) -> None:
         self._is_done.set()
+        while self._turns:
+            self._turns.pop().release()
 
 
 def _rates(updates: Iterable[Update]) -> dict[tuple[int, int], Any]:

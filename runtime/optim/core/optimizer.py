@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -72,6 +73,23 @@ def _in_order(cls: type[Rule]) -> int:
     return sum(word.kind is word.POSITIONAL_OR_KEYWORD for word in words) - 1  # self
 
 
+class Turns:
+    """A lock for those who change one state; copies of the state have another one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.take, self.release = self._lock.acquire, self._lock.release
+
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __reduce__(self) -> tuple[type[Turns], tuple[()]]:
+        return Turns, ()
+
+
 @dataclass(eq=False)
 class Optimizer(Rule):
     """A rule that turns gradients into better parameters.
@@ -87,6 +105,7 @@ class Optimizer(Rule):
     clip: Callable[[GradientsParams], GradientsParams] | None = None
     maximize: bool = False
     _state: dict[str, State] = field(default_factory=dict, init=False, repr=False)
+    turns: Turns = field(default_factory=Turns, init=False, repr=False)
 
     if not TYPE_CHECKING:  # checkers know what there is
 
@@ -161,9 +180,10 @@ class Optimizer(Rule):
             )
         rates = rates_of(learning_rate, module, gradients)
         given = gradients.half if self.takes_half else gradients.__getitem__
-        self._update_all(
-            [(path, params[path], given(path), rates[path]) for path in gradients]
-        )
+        with self.turns:
+            self._update_all(
+                [(path, params[path], given(path), rates[path]) for path in gradients]
+            )
 
     def _update_all(self, updates: list[Update]) -> None:
         for update in updates:

@@ -74,7 +74,8 @@ class Elementwise(Optimizer):
             return False
         if self._owns_kernel():
             return True
-        counts = {state[STEP_COUNT] + 1 for state in self._state.values()} | {1}
+        with self.turns:
+            counts = {state[STEP_COUNT] + 1 for state in self._state.values()} | {1}
         return all(self._traced({STEP_COUNT: each}, 0.0) for each in counts)
 
     def begun(self, path: str, param: Param, weight: Array) -> State:

@@ -96,6 +96,27 @@ def test_plans_that_share_an_optimizer():
         np.testing.assert_array_equal(state[key], array)
 
 
+@pytest.mark.parametrize("are_planned", [(1, 1), (1, 0), (0, 0)])
+def test_models_of_their_own_that_share_a_state(are_planned):
+    """Steps of either model add 1 to the one velocity, and take it from its weights."""
+    rule, count = optim.SGD(momentum=1.0), 100
+    models = [nn.Sequential(*layers(2)).to("cpu:autodiff") for _ in are_planned]
+
+    def job(model, is_planned):
+        step = planned(model, rule)
+        return step if is_planned else step._function
+
+    steps = [job(*pair) for pair in zip(models, are_planned, strict=True)]
+    run([lambda step=step: [step() for _ in range(count)] for step in steps])
+    total = len(steps) * count
+    for path, param in models[0].named_parameters():
+        both = param.data + dict(models[1].named_parameters())[path].data
+        np.testing.assert_array_equal(
+            both, np.full_like(both, -(total + 1) * total / 2)
+        )
+        assert rule.state_dict()[f"{path}.step"] == total
+
+
 def test_no_update_is_lost():
     param = nn.Param(np.zeros(1, np.float32))
 
