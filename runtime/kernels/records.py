@@ -138,6 +138,7 @@ RECORDS = (
         "count channels inner",
         "eps",
     ),
+    _record("channel_affine", "x factor offset out", "count channels inner"),
     _record(
         "depthwise",
         "x weight taps numbers bias out space",

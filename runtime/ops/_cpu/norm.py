@@ -10,7 +10,7 @@ from burnish.ops import norm
 from burnish.ops._cpu.call import dense, launch, suits
 
 _FEW_PLACES = 8
-"""Places of a map below which NumPy's sums over the channels' columns win."""
+"""Places of a map below which NumPy's sums win, unless there is one alone."""
 
 _GAIN = 16
 """NumPy takes a dozen calls for a norm of few rows, a kernel one."""
@@ -18,7 +18,7 @@ _GAIN = 16
 
 @norm.channel_norm.on("numpy")
 def _(x, scale=None, bias=None, *, eps=1e-5):
-    if prod(x.shape[2:]) < _FEW_PLACES or not suits(x, scale, bias, gain=_GAIN):
+    if _are_few(x) or not suits(x, scale, bias, gain=_GAIN):
         return norm.channel_norm.value(x, scale, bias, eps=eps)
     y = np.empty(x.shape, x.dtype)
     mean, var = np.empty((2, x.shape[1]), x.dtype)
@@ -32,8 +32,8 @@ def _(x, scale=None, bias=None, *, eps=1e-5):
 @norm.channel_norm.vjp("x", "scale", "bias", on="numpy")
 def _(g, y, x, scale=None, bias=None, *, eps):
     inward, *others = g
-    known = prod(x.shape[2:]) >= _FEW_PLACES and not any(a is not None for a in others)
-    if not (known and suits(x, inward, scale, gain=_GAIN)):
+    known = not any(a is not None for a in others)
+    if _are_few(x) or not (known and suits(x, inward, scale, gain=_GAIN)):
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)
     dscale, dbias = np.empty((2, x.shape[1]), x.dtype)
@@ -43,6 +43,11 @@ def _(g, y, x, scale=None, bias=None, *, eps):
         eps=eps,
     )  # fmt: skip
     return dx, scale if scale is None else dscale, bias if bias is None else dbias
+
+
+def _are_few(x):
+    """Whether a map has several places, and no more than is worth a vector."""
+    return 1 < prod(x.shape[2:]) < _FEW_PLACES
 
 
 def _sizes(x):
@@ -152,14 +157,16 @@ def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
     factor = 1 / np.sqrt(running_var + np.float32(eps))
     factor = factor if weight is None else factor * weight
     offset = -running_mean * factor if bias is None else bias - running_mean * factor
-    inner = prod(x.shape[2:])
     y = np.empty(x.shape, x.dtype)
-    n, c = x.shape[:2]
-    sizes = (n, c) if inner == 1 else (n, c, 1, inner)  # one factor for a whole plane
-    ways, each = (
-        ((c, 1), (0, 1)) if inner == 1 else ((c * inner, inner, 0, 1), (0, 1, 0, 0))
-    )
-    direct.program(_MOVED, sizes, y, (dense(x), ways), (factor, each), (offset, each))
+    if prod(x.shape[2:]) == 1:
+        sizes, ways = x.shape[:2], (x.shape[1], 1)
+        read = (dense(x), ways), (factor, (0, 1)), (offset, (0, 1))
+        direct.program(_MOVED, sizes, y, *read)
+        return y
+    launch(
+        "channel_affine", x.size, x=dense(x), factor=dense(factor),
+        offset=dense(offset), out=y, **_sizes(x),
+    )  # fmt: skip
     return y
 
 

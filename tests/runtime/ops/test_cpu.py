@@ -279,7 +279,10 @@ def test_max_pooling_of_odd_numbers(launched):
 
 @pytest.mark.parametrize(
     "shape",
-    [(3, 5, 7, 9), (6, 17, 1, 1), (64, 3), (2, 1, 513), (1, 2, 40, 33), (4, 6, 8)],
+    [
+        *((3, 5, 7, 9), (6, 17, 1, 1), (64, 3), (2, 1, 513), (1, 2, 40, 33), (4, 6, 8)),
+        *((200, 70), (130, 85, 1)),
+    ],
 )
 @pytest.mark.parametrize("given", ["both", "scale", "neither"])
 def test_batch_norm_in_training(shape, given, launched):
