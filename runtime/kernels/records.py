@@ -78,6 +78,12 @@ RECORDS = (
     ),
     _record("copy", "x out", f"{_SIX} x0 x1 x2 x3 x4 x5 y0 y1 y2 y3 y4 y5"),
     _record(
+        "whole",
+        "a b c out",
+        f"step operands a_kind b_kind c_kind to {_SIX} a0 a1 a2 a3 a4 a5 "
+        "b0 b1 b2 b3 b4 b5 c0 c1 c2 c3 c4 c5",
+    ),
+    _record(
         "program",
         "out code table",
         f"steps operands result to {_OUTER} rows width",
@@ -298,6 +304,17 @@ STEPS = {name: i for i, name in enumerate(_STEPS.split())}
 """Operators of element-wise programs by number; activations follow."""
 STEPS |= {name: len(STEPS) + i for i, name in enumerate(ACTIVATIONS)}
 
+_WHOLE = (
+    "none add sub mul int_div floor_div mod fmod maximum minimum neg abs_ sign greater "
+    "greater_or_equal less less_or_equal equal not_equal logical_and logical_or "
+    "logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not where"
+)
+WHOLE = {name: i for i, name in enumerate(_WHOLE.split())}
+"""Element-wise steps on integers and truth values, by number."""
+_WHOLE_KINDS = "int64 bool float32 int32 int8 uint8"
+WHOLE_KINDS = {name: i for i, name in enumerate(_WHOLE_KINDS.split())}
+"""Dtypes that they read and write; of single precision they read the whole part."""
+
 READS = {"dense": 0, "one": 1, "strided": 2, "drawn": 3, "drawn_rows": 4}
 RESULTS = {"values": 0, "bools": 1, "sums": 2}
 PROGRAM = {"tile": 1024}
@@ -391,6 +408,8 @@ def header() -> str:
         )
     lines.append(_enum("ACT", {name: i for i, name in enumerate(ACTIVATIONS)}))
     lines.append(_enum("DO", STEPS | {"activation": STEPS["none"]}))
+    lines.append(_enum("WHOLE_DO", WHOLE))
+    lines.append(_enum("WHOLE", WHOLE_KINDS))
     lines.append(_enum("READ", READS))
     lines.append(_enum("RESULT", RESULTS))
     lines.append(_enum("PROGRAM", PROGRAM))

@@ -39,6 +39,8 @@ STEPS: dict[Callable[..., Any], str] = {
     keep_mask: "keep_mask",
     moved_towards: "moved_towards",
     Tensor.detach: "detach",
+    Tensor.astype: "cast",
+    Tensor.to: "cast",
 }
 """Steps beside operators that kernels may compute, by what nodes call them."""
 
@@ -169,6 +171,8 @@ class Graph:
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
         name = function.name if known else _step_name(function)
+        if name == "cast":
+            args = args[:1]  # the result has the dtype
         defaults = function.defaults if known else {}
         if isinstance(function, Pull):
             name, defaults = function.name, {**function.of.defaults, **function.options}

@@ -73,6 +73,8 @@ def to_program(node: Node, act: tuple[str, float, float] | None) -> Node | None:
         step, args = _power(step, args)
     if not step or not _fits(node, args):
         return None
+    if node.name == "cast" and node.result.dtype == np.bool_:
+        step, args = "unequal", [*args, 0.0]
     places = [*range(len(args)), 0, 0][:3]
     return _program(args, [(step, *places, low, high)], node)
 
@@ -106,8 +108,6 @@ def _fits(node: Node, args: list[Any]) -> bool:
     if not all(isinstance(arg, Value | Constant | int | float) for arg in args):
         return False
     kinds = {arg.dtype for arg in arrays}
-    if node.result.dtype == np.bool_ and node.name == "cast":
-        return False
     if node.result.dtype not in (np.float32, np.bool_):
         return False
     if kinds == {np.dtype(np.float32)}:

@@ -15,6 +15,7 @@ from burnish.plan.cpu import (
     rows,
     trees,
     updates,
+    whole,
 )
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.by_sample import stretches
@@ -67,5 +68,6 @@ __all__ = [
     "sum_of_codes",
     "trees",
     "updates",
+    "whole",
     "window",
 ]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.kernels.elementwise import merged
 from burnish.kernels.library import Library
-from burnish.kernels.records import READS, reference
+from burnish.kernels.records import READS, WHOLE, WHOLE_KINDS, reference
 from burnish.plan.cpu.layout import (
     LANES,
     PLAIN,
@@ -259,12 +260,11 @@ class Builder:
         return forms[layout]
 
     def _copy_plain(self, value: Value, source: Spot, x: Any, target: Spot) -> None:
-        """Copy a value of single precision, or of integers as two such each."""
-        shape, y = value.shape, strides(value.shape)
-        if value.dtype.itemsize == 8:
-            shape = (*shape, 2)
-            x, y = (*(2 * s for s in x), 1), (*(2 * s for s in y), 1)
-        self.copy(shape, source, x, target, y)
+        shape, kind = value.shape, value.dtype
+        if kind.itemsize == 1:
+            self.add_whole("none", [(source, list(x), kind)], shape, target, kind)
+        else:
+            self.copy_items(kind, shape, source, x, target, strides(shape))
 
     def strided(self, value: Value) -> tuple[Spot, tuple[int, ...]]:
         """The place of a value's elements and their strides, uncopied if possible."""
@@ -410,22 +410,54 @@ class Builder:
         axes = [(n, a, b) for n, a, b in zip(shape, x, y, strict=True) if n != 1] or [
             (1, 1, 1)
         ]
-        merged = [axes[0]]
+        kept = [axes[0]]
         for n, a, b in axes[1:]:
-            m, c, d = merged[-1]
+            m, c, d = kept[-1]
             if c == n * a and d == n * b:
-                merged[-1] = (m * n, a, b)
+                kept[-1] = (m * n, a, b)
             else:
-                merged.append((n, a, b))
-        merged = _inner_last(merged)
-        if len(merged) > 6:
-            raise Declined(f"its copy has {len(merged)} axes")
-        merged = [(1, 0, 0)] * (6 - len(merged)) + merged
+                kept.append((n, a, b))
+        kept = _inner_last(kept)
+        if len(kept) > 6:
+            raise Declined(f"its copy has {len(kept)} axes")
+        kept = [(1, 0, 0)] * (6 - len(kept)) + kept
         fields: dict[str, int] = {}
-        for i, (n, a, b) in enumerate(merged):
+        for i, (n, a, b) in enumerate(kept):
             fields |= {f"size{i}": n, f"x{i}": a, f"y{i}": b}
         work = math.prod(shape) * 2
         self.add("copy", self.shares(work), x=source, out=target, **fields)
+
+    def copy_items(
+        self, kind: Any, shape: Any, source: Spot, x: Any, target: Spot, y: Any
+    ) -> None:
+        """Copy elements of 4 bytes, or of 8 as two such each; else see `copy`."""
+        if kind.itemsize == 8:
+            shape = (*shape, 2)
+            x, y = (*(2 * s for s in x), 1), (*(2 * s for s in y), 1)
+        self.copy(shape, source, x, target, y)
+
+    def add_whole(
+        self, step: str, read: list[Any], shape: tuple[int, ...], out: Spot, kind: Any
+    ) -> None:
+        """A step on integers; read: (Spot, distances along axes, dtype), out is dense.
+
+        step: a name of records.WHOLE.
+        """
+        ways = [[*distances] or [0] for _, distances, _ in read]
+        sizes, ways = merged([*shape] or [1], ways)
+        need(len(sizes) <= 6, f"it goes along {len(sizes)} axes")
+        lead = 6 - len(sizes)
+        sizes = [1] * lead + sizes
+        fields: dict[str, Any] = {f"size{i}": n for i, n in enumerate(sizes)}
+        for i, name in enumerate("abc"):
+            spot, _, its_kind = read[i] if i < len(read) else (None, (), kind)
+            way = [0] * lead + ways[i] if i < len(read) else [0] * 6
+            fields |= {name: spot, f"{name}_kind": WHOLE_KINDS[str(its_kind)]}
+            fields |= {f"{name}{axis}": n for axis, n in enumerate(way)}
+        self.add(
+            "whole", self.shares(8 * math.prod(sizes), math.prod(sizes[:5])), out=out,
+            step=WHOLE[step], operands=len(read), to=WHOLE_KINDS[str(kind)], **fields,
+        )  # fmt: skip
 
     def fill(self, out: Spot, shape: tuple[int, ...]) -> None:
         """Zeros everywhere."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.records import WHOLE_KINDS
 from burnish.operator import registry
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check
@@ -20,16 +21,17 @@ def _is_value(node: Node, x: Any) -> None:
     check(node, x)
 
 
-def _is_movable(node: Node, x: Any) -> None:
-    """What has its elements elsewhere alone may be of integers too."""
+def _may_move(node: Node, x: Any) -> None:
+    """Elements may be of any kind that plans hold."""
     need(isinstance(x, Value), "its input is a parameter")
-    check(node, *([x] if x.dtype != np.int64 else []))
+    need(str(x.dtype) in WHOLE_KINDS, f"its input is {x.dtype}")
+    need(all(y.size for y in node.results), "it has no elements")
 
 
 @lower("reshape")
 def reshape(b: Builder, node: Node) -> None:
     x, y = node.args[0], node.result
-    _is_movable(node, x)
+    _may_move(node, x)
     axis = b.blocked_axis(x)
     if axis is None:
         b.alias(y, PLAIN, b.spot(x))
@@ -59,7 +61,7 @@ def detach(b: Builder, node: Node) -> None:
 @lower("transpose")
 def transpose(b: Builder, node: Node) -> None:
     x, y = node.args[0], node.result
-    _is_value(node, x)
+    _may_move(node, x)
     axes = node.options["axes"]
     axes = range(len(x.shape))[::-1] if axes is None else axes
     axes = [a % len(x.shape) for a in axes]
@@ -70,7 +72,12 @@ def transpose(b: Builder, node: Node) -> None:
             channels = Layout("blocked", axes.index(axis))
             b.alias(y, channels, b.spot(x, Layout("blocked", axis)))
             return
-    if len(axes) > 2 and axes == [0, len(axes) - 1, *range(1, len(axes) - 1)]:
+    is_float = x.dtype == np.float32
+    if (
+        is_float
+        and len(axes) > 2
+        and axes == [0, len(axes) - 1, *range(1, len(axes) - 1)]
+    ):
         b.alias(y, Layout("rows", 1), b.spot(x))
         return
     view(b, node)
@@ -79,13 +86,13 @@ def transpose(b: Builder, node: Node) -> None:
 @lower("split")
 def split(b: Builder, node: Node) -> None:
     x = node.args[0]
-    _is_value(node, x)
+    _may_move(node, x)
     axis = node.options["axis"] % len(x.shape)
     start = 0
     for y in node.results:
         if not _part_of_blocks(b, x, y, axis, start):
             spot, distances = b.strided(x)
-            moved = spot.beyond(start * distances[axis])
+            moved = spot.moved(x.dtype.itemsize * start * distances[axis])
             see(b, y, moved, distances)
         start += y.shape[axis]
 
@@ -119,8 +126,7 @@ def _channels_alone(index: Any, shape: tuple[int, ...], axis: int) -> int:
 def view(b: Builder, node: Node) -> None:
     """An operator that gives a view in NumPy: a view here too, or a copy if needed."""
     x, y = node.args[0], node.result
-    _is_movable(node, x)
-    need(y.size, "it has no elements")
+    _may_move(node, x)
     need(len(node.results) == 1, "it gives several results")
     axis = b.blocked_axis(x)
     if node.name == "getitem" and axis is not None:
@@ -129,8 +135,7 @@ def view(b: Builder, node: Node) -> None:
             return
     spot, distances = b.strided(x)
     offset, steps = _looked(node.name, node.options, x.shape, distances, y.shape)
-    moved = Spot(spot.buffer, spot.offset + x.dtype.itemsize * offset)
-    see(b, y, moved, steps)
+    see(b, y, spot.moved(x.dtype.itemsize * offset), steps)
 
 
 def see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:
@@ -208,7 +213,9 @@ def _plain_index(index: Any) -> tuple[Any, ...]:
 @lower("concat_of")
 def concat(b: Builder, node: Node) -> None:
     y = node.result
-    check(node, *node.args)
+    for x in node.args:
+        need(x.dtype == y.dtype, "its inputs are of several kinds")
+    need(y.dtype.itemsize in (4, 8) and y.size, f"it gives {y.dtype}")
     axis = node.options["axis"] % len(y.shape)
     whole = all(x.shape[axis] % LANES == 0 for x in node.args[:-1])
     whole = whole and all(isinstance(x, Value) for x in node.args)
@@ -230,7 +237,8 @@ def concat(b: Builder, node: Node) -> None:
             source, distances = b.strided(x)
         if 0 in x.shape:
             continue
-        b.copy(x.shape, source, distances, out.beyond(place), dense)
+        target = out.moved(y.dtype.itemsize * place)
+        b.copy_items(y.dtype, x.shape, source, distances, target, dense)
         place += x.shape[axis] * dense[axis]
 
 
