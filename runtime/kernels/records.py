@@ -123,8 +123,10 @@ RECORDS = (
     _record(
         "gather",
         "ids x scales zeros out fault",
-        "count rows width block by_row bits",
+        "outer count rows width block by_row bits",
     ),
+    _record("places", "ids sizes steps base out fault", "count depth"),
+    _record("set_rows", "x updates ids out", "count rows width is_sum"),
     _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
     _record("resample", "x index weight out", "outer size places inner taps"),
     _record(

@@ -25,6 +25,7 @@ from burnish.nn.embedding import from_quantized
 from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.nn.norms.batch_norm import counted, moved_towards
 from burnish.operator import Operator
+from burnish.ops.arrays.gather import places_along, places_of
 from burnish.pytree import mapped
 from burnish.steps import DRAWS
 from burnish.tensor import Tensor
@@ -37,6 +38,8 @@ STEPS: dict[Callable[..., Any], str] = {
     counted: "counted",
     from_quantized: "from_quantized",
     keep_mask: "keep_mask",
+    places_along: "places_along",
+    places_of: "places_of",
     moved_towards: "moved_towards",
     Tensor.detach: "detach",
     Tensor.astype: "cast",

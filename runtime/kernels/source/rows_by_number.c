@@ -25,14 +25,15 @@ void gather(const void *record, const call *c, int64_t part, int64_t parts) {
     const gather_record *r = record;
     const int64_t *ids = at(c, r->ids);
     const float *scales = at(c, r->scales), *zeros = at(c, r->zeros);
-    SHARE(r->count);
+    SHARE(r->outer * r->count);
     for (int64_t u = first; u < behind; u++) {
-        const int64_t id = ids[u] < 0 ? ids[u] + r->rows : ids[u];
+        const int64_t given = ids[u % r->count], before = u / r->count * r->rows;
+        const int64_t id = given < 0 ? given + r->rows : given;
         float *out = (float *)at(c, r->out) + u * r->width;
         if (id < 0 || id >= r->rows) {
             *(int64_t *)at(c, r->fault) = 1;
         } else if (!r->bits) {
-            const float *x = (const float *)at(c, r->x) + id * r->width;
+            const float *x = (const float *)at(c, r->x) + (before + id) * r->width;
             memcpy(out, x, 4 * (size_t)r->width);
         } else {
             const void *x = at(c, r->x);
@@ -65,5 +66,45 @@ void add_rows(const void *record, const call *c, int64_t part, int64_t parts) {
         int64_t i = 0;
         for (; i + WIDTH <= n; i += WIDTH) store(to + i, load(to + i) + load(g + i));
         for (; i < n; i++) to[i] += g[i];
+    }
+}
+
+// Positions along some axes, the last of ids, as numbers of rows, added to `base`. One
+// out of range is a fault, and 0.
+void places(const void *record, const call *c, int64_t part, int64_t parts) {
+    const places_record *r = record;
+    const int64_t *sizes = at(c, r->sizes), *steps = at(c, r->steps);
+    const int64_t *base = at(c, r->base);
+    int64_t *out = at(c, r->out);
+    SHARE(r->count);
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t *ids = (const int64_t *)at(c, r->ids) + u * r->depth;
+        out[u] = base[u];
+        for (int64_t d = 0; d < r->depth; d++) {
+            const int64_t id = ids[d] < 0 ? ids[d] + sizes[d] : ids[d];
+            if (id < 0 || id >= sizes[d])
+                *(int64_t *)at(c, r->fault) = 1;
+            else
+                out[u] += id * steps[d];
+        }
+    }
+}
+
+// x with rows set or added to, by numbers that `places` gave; the last of equal ones wins.
+void set_rows(const void *record, const call *c, int64_t part, int64_t parts) {
+    const set_rows_record *r = record;
+    const int64_t *ids = at(c, r->ids), n = r->width;
+    float *out = at(c, r->out);
+    SHARE(r->rows);
+    memcpy(out + first * n, (const float *)at(c, r->x) + first * n,
+           4 * (size_t)((behind - first) * n));
+    for (int64_t u = 0; u < r->count; u++) {
+        if (ids[u] < first || ids[u] >= behind) continue;
+        const float *from = (const float *)at(c, r->updates) + u * n;
+        float *to = out + ids[u] * n;
+        if (r->is_sum)
+            for (int64_t i = 0; i < n; i++) to[i] += from[i];
+        else
+            memcpy(to, from, 4 * (size_t)n);
     }
 }

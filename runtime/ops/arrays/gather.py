@@ -113,14 +113,14 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Array:
 @composed
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Array:
     """One element of x for every index, along an axis; other axes broadcast."""
-    places = _flat_places(indices, shape=x.shape, axis=axis, broadcasts=True)
+    places = places_along(indices, shape=x.shape, axis=axis, broadcasts=True)
     return take_slices(reshape(x, shape=(-1,)), places)
 
 
 @composed
 def gather_elements(x: Any, indices: Any, axis: int = 0) -> Array:
     """One element of x for every index: y[i, j] = x[indices[i, j], j] for axis 0."""
-    places = _flat_places(indices, shape=x.shape, axis=axis)
+    places = places_along(indices, shape=x.shape, axis=axis)
     return take_slices(reshape(x, shape=(-1,)), places)
 
 
@@ -132,7 +132,7 @@ def scatter_elements(
 
     reduction: as in `scatter_rows`.
     """
-    places = _flat_places(indices, shape=x.shape, axis=axis).reshape(-1)
+    places = places_along(indices, shape=x.shape, axis=axis).reshape(-1)
     flat, new = reshape(x, shape=(-1,)), reshape(updates, shape=(-1,))
     y = scatter_rows(flat, places, new, reduction=reduction)
     return reshape(y, shape=x.shape)
@@ -154,7 +154,7 @@ def _depth(where: str, x: Any, indices: Any, batch_dims: int = 0) -> int:
 def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Array:
     """Elements or slices of x at the positions in the last axis of `indices`."""
     depth = _depth("gather_nd", x, indices, batch_dims)
-    places = _positions(indices, shape=x.shape, batch_dims=batch_dims)
+    places = places_of(indices, shape=x.shape, batch_dims=batch_dims)
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
     return reshape(take_slices(rows, places), shape=(*indices.shape[:-1], *rest))
@@ -167,7 +167,7 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
     indices: positions in the last axis; reduction: as in `scatter_rows`.
     """
     depth = _depth("scatter_nd", x, indices)
-    places = _positions(indices, shape=x.shape)
+    places = places_of(indices, shape=x.shape)
     rest = x.shape[depth:]
     rows = reshape(x, shape=(math.prod(x.shape[:depth]), *rest))
     new = reshape(updates, shape=(places.size, *rest))
@@ -205,7 +205,7 @@ def flat_places(
 
 
 @step
-def _flat_places(
+def places_along(
     indices: Any, *, shape: tuple[int, ...], axis: int, broadcasts: bool = False
 ) -> Any:
     return flat_places(shape, indices, axis, broadcasts)
@@ -230,7 +230,7 @@ def _check_range(indices: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 
 @step
-def _positions(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> Any:
+def places_of(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> Any:
     """Row numbers for positions in the leading axes, all in one row."""
     xp = namespace(indices)
     depth = indices.shape[-1] + batch_dims

@@ -18,21 +18,6 @@ from burnish.plan.cpu.table import LOWERED, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 
-@lower("take_slices")
-def take_slices(b: Builder, node: Node) -> None:
-    """By numbers that are known; others are checked where they are."""
-    x, indices = node.args
-    known = isinstance(indices, Constant) and not indices.sources
-    need(known, "its numbers are not known before")
-    need(isinstance(x, Value) and x.shape, "its input is a parameter")
-    axis = node.options["axis"] % len(x.shape)
-    index = indices.make().reshape(-1).astype(np.int64)
-    need(index.size and abs(index).max() <= x.shape[axis], "its numbers")
-    index = np.where(index < 0, index + x.shape[axis], index)
-    need(index.min() >= 0 and index.max() < x.shape[axis], "its numbers")
-    taken(b, node, axis, index, None, plain=len(indices.shape) != 1)
-
-
 @lower("pad_repeated")
 def pad_repeated(b: Builder, node: Node) -> None:
     x = node.args[0]

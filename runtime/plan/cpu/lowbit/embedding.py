@@ -79,7 +79,7 @@ def _add(
     rows, width = weight.shape
     b.add(
         "gather", 1, ids=b.spot(ids), x=x, scales=scales, zeros=zeros,
-        out=b.result(node.result), fault=b.early_fault(), count=ids.size, rows=rows,
-        width=width, **how,
+        out=b.result(node.result), fault=b.early_fault(), outer=1, count=ids.size,
+        rows=rows, width=width, **how,
     )  # fmt: skip
     b.note()
