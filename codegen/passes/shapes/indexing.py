@@ -82,10 +82,11 @@ def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
 
 def index(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     """Elements at places, one tensor of them for each of the first axes; or a mask."""
-    data, first = dims[0], node.inputs[1]
+    data, mask, first = dims[0], dims[1], node.inputs[1]
     if first is not None and first.dtype == ir.DataType.BOOL:
-        known = data is not None and dims[1] is not None
-        return [[None, *data[len(dims[1]) :]] if known else None]
+        if data is None or mask is None:
+            return [None]
+        return [[None, *data[len(mask) :]]]
     places = broadcast(dims[1:])
     if data is None or places is None:
         return [None]
