@@ -39,6 +39,7 @@ from burnish.plan.cpu.updates import Update
 from burnish.plan.fold import fold
 from burnish.plan.fuse import fuse
 from burnish.plan.graph import Graph, Node, Value, changed_by
+from burnish.plan.order import arguments_first
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fetch, Room, Space, point
 from burnish.tensor import Tensor
@@ -318,6 +319,8 @@ class _Lowering:
     def __init__(self, graph: Graph, library: Library, threads: int, off: Any):
         self.graph, self.off = graph, off
         may_fault = not graph.program.has_effects
+        if not may_fault:
+            graph.nodes = arguments_first(graph, LOWERED)
         known = graph.readers(), graph.results
         self.builder = Builder(library, threads, *known, off, may_fault)
         self.builder.least_in_place = least_in_place(graph)

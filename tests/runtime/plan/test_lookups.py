@@ -150,6 +150,25 @@ def test_a_lookup_behind_an_update_runs_eagerly():
     np.testing.assert_allclose(*found, atol=1e-5)
 
 
+def test_a_step_is_cut_behind_its_lookups_alone():
+    """What Python makes of the call's arguments, as of classes, comes before them."""
+    model, rule = Trained(TABLES["plain"], False).model, optim.Adam()
+
+    @burnish.compile
+    def step(ids, classes):
+        loss = nn.cross_entropy(model(ids), classes.reshape(-1))
+        rule.step(0.1, model, loss.backward())
+        return loss
+
+    ids, classes = batch(0)[0], Tensor(np.arange(COUNT).reshape(1, COUNT) % 3)
+    losses = [step(ids, classes).item() for _ in range(5)]
+    assert losses[-1] < losses[0]
+    chosen, lookups, rest = step._steps.known[0]._plan.segments
+    assert chosen.node is not None
+    assert lookups.notes
+    assert rest.updates
+
+
 def test_numbers_that_are_computed():
     model = nn.Embedding(ROWS, DIM).to("cpu:autodiff")
     rule = optim.SGD()
