@@ -38,6 +38,11 @@ def range_(op: Builder, start: Any, limit: Any, delta: Any = None) -> Any:
     return op.Range(start, limit, op.number(1, start) if delta is None else delta)
 
 
+@microsoft("SampleOp")
+def sample_op(op: Builder, X: Any) -> Any:
+    return op.Identity(X)
+
+
 @microsoft("ExpandDims")
 def expand_dims(op: Builder, X: Any, axis: Any) -> Any:
     return op.Unsqueeze(X, op.Reshape(axis, [1]))

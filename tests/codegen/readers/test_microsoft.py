@@ -544,6 +544,7 @@ CASES = [
     case("Trilu", x(3, 4), fixed(np.array(1, I8)), upper=0),
     case("GatherND", x(3, 4), whole(I8, 2, 1, high=3)),
     case("Range", fixed(F4(1)), fixed(F4(5)), fixed(F4(0.5))),
+    case("SampleOp", x(2, 3)),
     case("ExpandDims", x(2, 3), fixed(np.array(1, I4))),
     case("Pad", x(2, 3), fixed(np.array([0, 1, 0, 2], I8)), mode="reflect"),
     case("GridSample", x(1, 2, 4, 4), x(1, 3, 3, 2) * F4(0.4), mode="bicubic"),
