@@ -18,9 +18,10 @@ from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.cli import main
 from burnish.codegen.errors import UnsupportedError, UsageError
 from burnish.codegen.extensions.installed import modules
-from burnish.codegen.ops import function, onnx_op, registry
+from burnish.codegen.ops import function, onnx_op
 from burnish.codegen.pipeline import generate
 from burnish.operator import operator
+from tests.harness.rules import own_rules
 
 X = np.array([[-1.0, 2.0], [3.0, -4.0]], np.float32)
 
@@ -36,10 +37,8 @@ def doubled(x):
 
 @pytest.fixture(autouse=True)
 def _rules_of_this_test_only() -> Iterator[None]:
-    before = {key: list(rules) for key, rules in registry.items()}
-    yield
-    registry.clear()
-    registry.update(before)
+    with own_rules():
+        yield
 
 
 @pytest.fixture
