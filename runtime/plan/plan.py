@@ -341,7 +341,6 @@ class _Lowering:
             self._by_sample(graph.nodes[first:last])
             behind = last
         self._nodes(graph.nodes[behind:])
-        self._close()
         self.results = [
             (graph.values[place], self._outside(graph.values[place]))
             for place in sorted(graph.results)

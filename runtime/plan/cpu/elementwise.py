@@ -95,8 +95,9 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
             return None
         found.add(axis)
     axis = found.pop() if len(found) == 1 else None
-    if axis is not None and y.shape[axis] % LANES:
-        return axis if all(shape[axis] == 1 for shape in masks) else None
+    if masks and axis is not None and y.shape[axis] % LANES:
+        few = 2 * y.shape[axis] <= LANES  # most lanes would hold no channel
+        return axis if not few and all(shape[axis] == 1 for shape in masks) else None
     return axis
 
 

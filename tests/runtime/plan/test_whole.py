@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burnish import Tensor, ops
+from burnish import Tensor, nn, ops
 from tests.runtime.plan.checks import check, records
 
 pytestmark = pytest.mark.usefixtures("canaries")
@@ -137,3 +137,24 @@ def test_what_mixes_integers_and_floats_runs_eagerly():
     x, y = drawn((3,)), Tensor(np.ones(3, np.float32))
     for function in (lambda x, y: x * y, lambda x, y: (x + 0.5) * y):
         assert check(function, x, y).planned(x, y).eager
+
+
+def test_masks_of_one_channel_are_applied_to_plain_values():
+    """In blocks 15 of 16 lanes would hold none; the results end one segment."""
+    conv = nn.Conv1d(1, 1, 5, padding=2)
+
+    def front(x, length):
+        mask = Tensor(np.arange(200)) < length.reshape(-1, 1, 1)
+        return ops.where(mask, conv(x), 0.0)
+
+    x = Tensor(np.random.default_rng(0).standard_normal((2, 1, 200)).astype("float32"))
+    given = x, Tensor(np.array([150, 20]))
+    plan = planned(front, *given).planned(*given)
+    assert plan.steps[-1].kind == "program"
+    assert len(plan.segments) == 1
+
+
+def test_a_last_change_of_layout_is_in_the_same_segment():
+    conv = nn.Conv2d(3, 20, 3)
+    x = Tensor(np.random.default_rng(0).standard_normal((1, 3, 9, 9)).astype("float32"))
+    assert len(planned(conv, x).planned(x).segments) == 1
