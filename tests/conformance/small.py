@@ -183,6 +183,7 @@ SMALL: dict[str, Small] = dict(
         small("burnish.ChannelShuffle", x(2, 6, 4, 4), groups=3),
         small("burnish.CosineSimilarity", x(4, 5), x(4, 5), axis=1, epsilon=1e-8),
         small("burnish.FakeQuantize", x(3, 4), weights=(np.float32(0.05), np.int8(3))),
+        small("burnish.FloorDiv", np.array([-7, 7, -6]), np.array([2, -2, 3])),
         small("burnish.GLU", x(3, 8), axis=1),
         small("burnish.Index", x(4, 5, 6), np.array([3, 0]), np.array([1, 2])),
         small("burnish.LayerNormalization", x(2, 3, 8), axis=-1, epsilon=1e-3),
