@@ -3,6 +3,7 @@
 // The system hands out pages as they are first touched and clears each, which takes
 // longer than most element-wise operators take. NumPy calls these functions for the data
 // of its arrays (NEP 49): what is small goes to the allocator that was there before.
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,12 +42,12 @@ enum {
     LEAST = 1 << 17,  // of an array whose memory is kept
     PARTS = 8         // sizes from a power of two to the next one
 };
-static const size_t SLACK = (size_t)64 << 20;  // bytes beyond the most that arrays had
+static const size_t MOST = (size_t)64 << 20;  // bytes that are kept
 static const uintptr_t MARK = (uintptr_t)0x9e3779b97f4a7c15;
 
 static const allocator *before;
 static block *free_blocks[PARTS * 8 * sizeof(size_t)];
-static size_t live, kept, most;  // bytes in use, free, and the most that were in use
+static size_t kept;  // bytes of free blocks
 static char is_busy;
 
 static void lock(void) {
@@ -54,6 +55,11 @@ static void lock(void) {
 }
 
 static void unlock(void) { __atomic_clear(&is_busy, __ATOMIC_RELEASE); }
+
+// A child has the lists as no thread is changing them.
+__attribute__((constructor)) static void prepare(void) {
+    pthread_atfork(lock, unlock, unlock);
+}
 
 // The number of the smallest size that holds `size` bytes, which becomes that size.
 static size_t size_number(size_t *size) {
@@ -72,19 +78,27 @@ static int is_ours(void *data) {
     return data && place % LINE == 0 && head_of(data)->mark == (MARK ^ place);
 }
 
-static void let_go(block *b) {
-    b->mark = 0;
-    free(b->memory);
-}
-
-static void let_all_go(void) {
+// All free blocks in a row; they are kept no longer.
+static block *all_kept(void) {
+    block *row = 0;
     for (size_t i = 0; i < sizeof free_blocks / sizeof *free_blocks; i++)
         while (free_blocks[i]) {
             block *b = free_blocks[i];
             free_blocks[i] = b->next;
-            let_go(b);
+            b->next = row;
+            row = b;
         }
     kept = 0;
+    return row;
+}
+
+static void let_go(block *row) {
+    while (row) {
+        block *b = row;
+        row = b->next;
+        b->mark = 0;
+        free(b->memory);
+    }
 }
 
 // A block that the system gives; its pages are zeros where `is_clear`.
@@ -112,34 +126,33 @@ static void *taken(size_t size, int is_clear) {
     if (b) {
         free_blocks[number] = b->next;
         kept -= room;
-    } else if (live + kept + room > most + SLACK) {
-        let_all_go();
     }
-    live += room;
-    if (live > most) most = live;
     unlock();
     if (b) {
         void *data = (char *)b + LINE;
         return is_clear ? memset(data, 0, size) : data;
     }
     b = made(room, is_clear);
-    if (b) return (char *)b + LINE;
-    lock();
-    live -= room;
-    unlock();
-    return 0;
+    return b ? (char *)b + LINE : 0;
 }
 
+// Where there is no more space, sizes that nothing has asked for make place as well.
 static void given_back(void *data) {
-    block *b = head_of(data);
+    block *b = head_of(data), *rest = 0;
     size_t room = b->room;
-    lock();
     const size_t number = size_number(&room);
-    b->next = free_blocks[number];
-    free_blocks[number] = b;
-    live -= room;
-    kept += room;
+    lock();
+    if (kept + room > MOST) rest = all_kept();
+    if (room > MOST) {
+        b->next = rest;
+        rest = b;
+    } else {
+        b->next = free_blocks[number];
+        free_blocks[number] = b;
+        kept += room;
+    }
     unlock();
+    let_go(rest);
 }
 
 static void *own_malloc(void *context, size_t size) {
