@@ -24,11 +24,11 @@ def test_programs_are_their_formulas(name, count):
         new = np.empty(count)
         rule.write(new, weight, limited, state | {"step": step}, 0.01)
         weight = new
-        numbers = traced(rule.write, rule.slots(), step, 0.01)
-        assert numbers is not None
+        trace = traced(rule.write, rule.slots(), step, 0.01)
+        assert trace is not None
         fields = {"weight": single, "out": single, "grad": grad, "count": count}
         fields |= {"factor": np.float32([0.75]), "bound": 0.5, "maximize": 1}
-        direct.launch("formula", 3, **numbers, **slots, **fields)
+        direct.launch("formula", 3, **trace.fields, **slots, **fields)
         np.testing.assert_allclose(single, weight, rtol=1e-4, atol=1e-5)
     for slot, array in zip(state.values(), slots.values(), strict=True):
         np.testing.assert_allclose(array, slot, rtol=1e-4, atol=1e-5)
