@@ -73,9 +73,9 @@ class Lora(Reparameterizer):
             return None
         if transposed:
             base, a, b = base.T, b.T, a.T
-        rows = x.reshape(-1, x.shape[-1])
-        change = (rows @ a.T * self.scale) @ b.T
-        return ops.linear(x, base) + change.reshape(*x.shape[:-1], base.shape[0])
+        made = ops.linear(x, base)  # first: it says what is wrong with x
+        change = (x.reshape(-1, x.shape[-1]) @ a.T * self.scale) @ b.T
+        return made + change.reshape(made.shape)
 
     def value(self, **parts: Any) -> Any:
         base, a, b = self.base(**parts), parts["lora_A"], parts["lora_B"]

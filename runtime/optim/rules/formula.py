@@ -133,10 +133,11 @@ class Trace(NamedTuple):
         values = self.scalars.at(step, rate)
         if values is None:
             return None
-        found = {key: values[place] for key, place in self.places.items()}
-        if any(isinstance(value, complex) for value in found.values()):
+        try:
+            found = {key: float(values[place]) for key, place in self.places.items()}
+        except (OverflowError, TypeError):  # too large, or complex
             return None
-        return self.fields | {key: float(value) for key, value in found.items()}
+        return self.fields | found
 
 
 def traced(
@@ -221,7 +222,7 @@ def _options(rule: Any) -> dict[str, Any] | None:
     found = {
         name: tuple(value) if type(value) is list else value
         for name, value in vars(rule).items()
-        if name not in own
+        if name not in own or _is_plain(value)
     }
     return found if all(map(_is_plain, found.values())) else None
 
@@ -229,7 +230,8 @@ def _options(rule: Any) -> dict[str, Any] | None:
 @lru_cache(64)
 def _own(kind: type) -> frozenset[str]:
     """The fields of a rule that are no options of it: its state, and `clip`."""
-    return frozenset({f.name for f in fields(kind) if not f.init} | {"clip"})
+    hidden = {f.name for f in fields(kind) if not f.init and not f.repr}
+    return frozenset(hidden | {"clip"})
 
 
 def _is_plain(value: Any) -> bool:

@@ -29,7 +29,7 @@ class Scalars:
         try:
             for place, function, args in self._lines:
                 values[place] = function(*[values[arg] for arg in args])
-        except (ArithmeticError, ValueError):
+        except (ArithmeticError, TypeError, ValueError):
             return None
         is_same = all(values[place] == seen for place, seen in self._fixed.items())
         return values if is_same else None

@@ -150,6 +150,16 @@ def test_adapters_are_saved_and_loaded_alone(tmp_path):
     assert again(IDS).numpy().tobytes() == two(IDS).numpy().tobytes()
 
 
+@pytest.mark.parametrize("shape", [(), (6,), (3, 4), (2, 3, 6)])
+def test_inputs_that_do_not_fit_are_named_as_without_adapters(shape):
+    said = []
+    for layer in (nn.Linear(5, 7), nn.Linear(5, 7).apply_lora(2)):
+        with pytest.raises(InputError) as raised:
+            layer.to("cpu:autodiff")(Tensor(np.ones(shape, np.float32)))
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+
+
 def test_merging_is_undone_exactly():
     """Without gradients, that is: with them a product goes through the adapters."""
 

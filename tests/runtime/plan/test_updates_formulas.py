@@ -1,7 +1,7 @@
 """Optimizers whose formulas are traced: programs on a CPU, in steps and alone."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -89,6 +89,13 @@ def test_a_rule_of_a_user(until):
         assert ("stepped" in fast.step.explain()) is (i >= until)
 
 
+def ordered(value):
+    try:
+        return value >= 0
+    except TypeError:  # it is complex
+        return False
+
+
 FACTORS = {
     "power": lambda step, rate: rate * 0.9**step,
     "root": lambda step, rate: (rate / (1 + step)) ** 0.5,
@@ -97,6 +104,8 @@ FACTORS = {
     "list": lambda step, rate: rate * [3, 1, 2][step % 3],
     "round": lambda step, rate: rate * round(step / 2),
     "numpy": lambda step, rate: np.float64(0.5) ** step * rate + np.sqrt(rate),
+    "complex": lambda step, rate: abs((0.07 - rate) ** 0.5) * rate,
+    "compared": lambda step, rate: rate if ordered((0.07 - rate) ** 0.5) else 0.2,
     "smallest": lambda step, rate: min(rate, 1 / step) // 0.01 * 0.01,
 }
 
@@ -118,6 +127,34 @@ def test_numbers_of_a_formula_follow_step_rate_and_options(factor):
         for rule, each in zip(rules, trained, strict=True):
             rule.share = 0.5 if i > 5 else 1.0
             each.step(*batch(i), 0.05 + 0.01 * i)
+        same(*reversed(trained))
+
+
+HELD = {
+    "shown": lambda: field(default=1.0, init=False),
+    "hidden": lambda: field(default=1.0, init=False, repr=False),
+    "list": lambda: field(default_factory=lambda: [1.0], init=False),
+}
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_options_that_no_constructor_takes_are_followed(held):
+    @dataclass(eq=False, kw_only=True)
+    class Rule(Elementwise):
+        share: object = HELD[held]()
+
+        def write(self, new, weight, grad, state, rate):
+            share = self.share[0] if held == "list" else self.share
+            new[...] = weight - share * rate * grad
+
+    rules = []
+    trained = [
+        Trained(lambda: rules.append(Rule()) or rules[-1], planned=p) for p in (1, 0)
+    ]
+    for i in range(4):
+        for rule, each in zip(rules, trained, strict=True):
+            rule.share = [0.5**i] if held == "list" else 0.5**i
+            each.step(*batch(i), 0.1)
         same(*reversed(trained))
 
 
