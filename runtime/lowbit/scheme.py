@@ -139,7 +139,7 @@ class QuantScheme:
         if x.dtype.kind not in "fV":
             raise InputError(f"quantize: expected floating-point values, got {x.dtype}")
         blocks = self.level.blocks(x.shape)
-        step = max(_AT_ONCE // math.prod(x.shape[1:] or (1,)) // 16, 1) * 16
+        step = max(_AT_ONCE // max(math.prod(x.shape[1:]), 1) // 16, 1) * 16
         if params is None and len(blocks) > 1 and blocks[0] == 1 and len(x) > step:
             parts = [self.pack(x[at : at + step]) for at in range(0, len(x), step)]
             return _stacked(parts, x)

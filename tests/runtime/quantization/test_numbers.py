@@ -184,7 +184,10 @@ def test_dtypes_and_empty_arrays():
             np.testing.assert_allclose(
                 made.unpack().astype("f8"), x.astype("f8"), atol=0.03
             )
-    assert QuantScheme().pack(np.zeros((0, 3), np.float32)).unpack().shape == (0, 3)
+    for shape in ((0, 3), (3, 0), (3, 0, 4)):
+        for level in (Level.tensor(), Level.row(), Level.block(1)):
+            made = QuantScheme(level=level).pack(np.zeros(shape, np.float32))
+            assert made.unpack().shape == shape
     assert QuantScheme().pack(np.float32(2)[()] * np.ones(())).unpack() == 2
 
 
