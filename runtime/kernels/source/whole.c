@@ -3,9 +3,11 @@
 
 enum { TILE = 256 };
 
-// What fits no integer is the least one, as in x86's conversion.
-INLINE int64_t truncated(float value) {
-    return value >= -0x1p63f && value < 0x1p63f ? (int64_t)value : INT64_MIN;
+// What fits no integer of the result's bits is the least one, as in x86's conversion.
+INLINE int64_t truncated(float value, int is_short) {
+    const float end = is_short ? 0x1p31f : 0x1p63f;
+    if (value >= -end && value < end) return (int64_t)value;
+    return is_short ? INT32_MIN : INT64_MIN;
 }
 
 #define LOAD(kind, type, convert)                                                   \
@@ -13,16 +15,19 @@ INLINE int64_t truncated(float value) {
         for (int64_t i = 0; i < n; i++) to[i] = convert(((const type *)from)[i * by]); \
         return;
 
-// Some elements as integers; `by`: the distance between two of them.
+// Some elements as integers; `by`: the distance between two of them. is_short: whether
+// those of single precision become integers of 32 bits.
 static void load_whole(int64_t *to, const void *from, int64_t kind, int64_t by,
-                       int64_t n) {
+                       int64_t n, int is_short) {
     switch (kind) {
         LOAD(INT64, int64_t, )
         LOAD(BOOL, uint8_t, 0 !=)
-        LOAD(FLOAT32, float, truncated)
         LOAD(INT32, int32_t, )
         LOAD(INT8, int8_t, )
         LOAD(UINT8, uint8_t, )
+        case WHOLE_FLOAT32:
+            for (int64_t i = 0; i < n; i++)
+                to[i] = truncated(((const float *)from)[i * by], is_short);
     }
 }
 
@@ -132,7 +137,7 @@ void whole(const void *record, const call *c, int64_t part, int64_t parts) {
             for (int k = 0; k < r->operands; k++) {
                 const int64_t place = starts[k] + i * steps[k][5];
                 load_whole(tiles[k], from[k] + place * bytes_of(kinds[k]), kinds[k],
-                           steps[k][5], n);
+                           steps[k][5], n, r->to == WHOLE_INT32);
             }
             do_whole(r->step, tiles[0], tiles[1], tiles[2], tiles[0], n);
             store_whole(out + (u * width + i) * size, tiles[0], r->to, n);

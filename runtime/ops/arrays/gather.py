@@ -188,9 +188,9 @@ def flat_places(
     axis = axes_of(axis, len(shape))[0]
     low = _check_range(indices, shape, axis)
     sizes = shape if broadcasts else indices.shape
-    places = indices
+    places = indices.astype(np.int64, copy=False)  # fewer bits may hold no place
     if low is None or low < 0:
-        places = xp.where(indices < 0, indices + shape[axis], indices)
+        places = xp.where(places < 0, places + shape[axis], places)
     stride = 1
     strides = [1] * len(shape)
     for i in range(len(shape) - 1, -1, -1):
@@ -241,6 +241,8 @@ def places_of(indices: Any, *, shape: tuple[int, ...], batch_dims: int = 0) -> A
             step = xp.arange(shape[i]).reshape(-1, *(1,) * after)
         else:
             step = indices[..., i - batch_dims]
+            _check_range(step, shape, i)
+            step = step.astype(np.int64, copy=False)
             step = xp.where(step < 0, step + shape[i], step)
         places = places * shape[i] + step
     return xp.broadcast_to(places, indices.shape[:-1]).reshape(-1)

@@ -397,9 +397,23 @@ def test_an_element_without_axes_is_put_and_pulled_back():
     assert (x.grad(gradients).item(), value.grad(gradients).item()) == (0, 2)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_indices_of_few_bits_reach_every_element(dtype):
+    x, picked = np.arange(600).reshape(300, 2), np.array([[100, 1], [127, 0]])
+    given = picked.astype(dtype)
+    np.testing.assert_array_equal(ops.gather_nd(x, given), x[tuple(picked.T)])
+    wanted = np.take_along_axis(x, picked, 0)
+    np.testing.assert_array_equal(ops.gather_elements(x, given), wanted)
+    put = ops.scatter_nd(x, given, np.array([-1, -2]))
+    assert (put[100, 1], put[127, 0]) == (-1, -2)
+
+
 def test_mistakes_are_explained():
     with pytest.raises(InputError, match="take"):
         ops.take(np.zeros(3), np.array([3]))
+    for place in ([0, 2], [0, -3], [-4, 0]):  # within x flattened, some of them
+        with pytest.raises(InputError, match=r"indices: expected .* of x \(3, 2\)"):
+            ops.gather_nd(np.zeros((3, 2)), np.array([place]))
     with pytest.raises(InputError, match="k up to 3, the length of the axis, got 4"):
         ops.top_k(np.zeros(3), 4)
     with pytest.raises(IndexError):

@@ -12,6 +12,8 @@ from tests.runtime.plan.checks import check
 
 pytestmark = pytest.mark.usefixtures("canaries")
 
+COLUMN = Tensor(np.array([[0, 1]]))
+
 
 def drawn(*shape, dtype="float32"):
     return Tensor((np.random.default_rng(0).standard_normal(shape) * 50).astype(dtype))
@@ -48,11 +50,16 @@ def test_elements(axis):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
 @pytest.mark.parametrize(("lead", "depth"), [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)])
-def test_positions(lead, depth):
+def test_positions(lead, depth, dtype):
     x = drawn(3, 4, 5, 2)
-    shape = (*x.shape[:lead], 6, depth)
-    planned(lambda x, i: ops.gather_nd(x, i, batch_dims=lead), x, ids(3, *shape))
+    picked = ids(3, *x.shape[:lead], 6, depth, dtype=dtype)
+    planned(lambda x, i: ops.gather_nd(x, i, batch_dims=lead), x, picked)
+
+
+def test_elements_of_a_vector_by_numbers_of_32_bits():
+    planned(lambda x, i: ops.gather_elements(x, i), drawn(9), ids(9, 5, dtype="int32"))
 
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
@@ -87,9 +94,10 @@ def test_other_reductions_run_eagerly():
         lambda x, i: ops.take_slices(x, i),
         lambda x, i: ops.gather_elements(x, i.reshape(3, 1)),
         lambda x, i: ops.gather_nd(x, i.reshape(3, 1)),
+        lambda x, i: ops.gather_nd(x.reshape(2, 4), i.reshape(3, 1) * COLUMN),
         lambda x, i: ops.scatter_rows(x, i, x[:3] + 1),
     ],
-    ids=["slices", "elements", "positions", "rows"],
+    ids=["slices", "elements", "positions", "columns", "rows"],
 )
 def test_numbers_out_of_range(function, place):
     x, fast = drawn(4, 2), burnish.compile(function)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from platform import machine
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,14 @@ def test_casts_of_single_precision():
     x = Tensor(np.array([0.0, -0.0, 0.5, -1.9, 3e9, -7.0, 1e30, np.nan], np.float32))
     planned(lambda x: ops.cast(x, dtype="bool"), x)
     planned(lambda x: ops.cast(x, dtype="int64"), Tensor(x.data[:6]))
+
+
+@pytest.mark.skipif(machine() not in ("x86_64", "AMD64"), reason="other conversions")
+@pytest.mark.parametrize("target", WHOLE)
+def test_casts_of_what_fits_no_integer(target):
+    numbers = [np.nan, np.inf, -np.inf, 3e9, -3e9, 2**31, -(2**31), 1e20, 300.7, -129.2]
+    x = Tensor(np.array(numbers, np.float32))
+    planned(lambda x: ops.cast(x, dtype=target), x)
 
 
 @pytest.mark.parametrize("dtype", [*WHOLE, "bool"])
