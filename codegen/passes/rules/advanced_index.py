@@ -81,7 +81,15 @@ _MASKED = op("GatherND", Any("data"), Any("rows"), name="main")
 def _check_mask(found: Match) -> str | None:
     if attribute(found.named["main"], "batch_dims", 0):
         return "elements of several batches are gathered"
-    return None if _mask(found["rows"]) else "the places are those of no mask"
+    mask = _mask(found["rows"])
+    if mask is None:
+        return "the places are those of no mask"
+    data, asked = declared(found["data"]), declared(mask)
+    if data is None or asked is None:
+        return None
+    sizes = [pair for pair in zip(asked, data, strict=False) if None not in pair]
+    same = len(asked) <= len(data) and all(ours == theirs for ours, theirs in sizes)
+    return None if same else "the mask covers a part of what is gathered"
 
 
 def _mask(rows: ir.Value) -> ir.Value | None:

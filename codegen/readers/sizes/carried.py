@@ -15,9 +15,8 @@ from burnish.codegen.ops import Trait, having
 
 #: The first carried input and result of a body, and where its node has the result.
 _CARRIED = {"Loop": (2, 1), "Scan": (0, 0)}
-_RESIZES = frozenset(
-    ("Compress", "Concat", "Expand", "Loop", "Pad", "Resize", "Scan", "Slice", "Tile")
-)
+_PICKS = {"Compress", "Gather", "GatherND", "Slice", "Split", "TopK"}
+_RESIZES = {"Concat", "Expand", "Loop", "Pad", "Resize", "Scan", "Tile"} | _PICKS
 _HANDS_ON = having(
     Trait.ELEMENTWISE | Trait.BROADCAST | Trait.SAME_SHAPE | Trait.VIEW
 ) | {"Identity", "If"}

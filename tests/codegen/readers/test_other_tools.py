@@ -466,8 +466,27 @@ def collecting(body, start, declared=True):
             np.zeros((0, 4)),
         ),
         ("next = Slice(state, one, far, first)", np.ones((9, 4))),
+        (
+            """more = Concat<axis=0>(state, part) rows = Shape<start=0, end=1>(more)
+            all = Squeeze(rows) step = Constant<value_int=1>()
+            places = Range(i, all, step) next = Gather(more, places)""",
+            np.ones((3, 4)),
+        ),
+        (
+            """rows = Shape<start=0, end=1>(state) fewer = Sub(rows, one)
+            next, places = TopK<axis=0>(state, fewer)""",
+            np.ones((9, 4)),
+        ),
+        (
+            """rows = Shape<start=0, end=1>(state) fewer = Sub(rows, one)
+            parts = Concat<axis=0>(one, fewer) top, next = Split(state, parts)""",
+            np.ones((9, 4)),
+        ),
     ],
-    ids=["empty", "in front", "activated", "in a branch", "shorter"],
+    ids=[
+        *("empty", "in front", "activated", "in a branch", "shorter"),
+        *("gathered", "sorted", "split"),
+    ],
 )
 @pytest.mark.parametrize("declared", [True, False])
 def test_what_a_loop_carries_may_grow(body, start, declared):

@@ -150,6 +150,18 @@ def test_places_of_no_mask(old, new):
 
 
 @pytest.mark.parametrize(
+    ("sizes", "mask"), [("5,4", (3,)), ("n,4", (3,)), ("3,4", (3, 2)), ("3,4", (3, 1))]
+)
+def test_places_of_a_mask_of_a_part(sizes, mask):
+    """A mask in NumPy is as long as the axes that it indexes."""
+    x = np.arange(20.0, dtype=np.float32).reshape(5, 4)[: 3 if sizes[0] == "3" else 5]
+    a = np.resize(np.array([2, 0, 3], np.float32), mask)
+    text = ",".join(map(str, mask))
+    model = form(MASKED, x=sizes, a=text, b=text)
+    stays(model, "x[", feeds={"x": x, "a": a, "b": np.ones_like(a)})
+
+
+@pytest.mark.parametrize(
     ("axes", "line"), [(1, "return x[:, 2]"), (-1, "return x[:, 2]")]
 )
 def test_one_place_in_a_list(axes, line):
