@@ -66,6 +66,14 @@ class Rule(Remembered):
                 f"learning rate and the module are for step: {STEP}"
             )
 
+    def _check_module(self, module: object) -> None:
+        """Raise InputError for anything else that `step` is given as the module."""
+        if not isinstance(module, Module):
+            raise InputError(
+                f"{type(self).__name__}.step: expected a module after the learning "
+                f"rate, got a {type(module).__name__}"
+            )
+
 
 def _in_order(cls: type[Rule]) -> int:
     """How many arguments a constructor takes without their names."""
@@ -136,11 +144,7 @@ class Optimizer(Rule):
         Parameters without a gradient stay as they are. Raises InputError for gradients
         that belong to no parameter, and for a module that has none and cannot have.
         """
-        if not isinstance(module, Module):
-            raise InputError(
-                f"{type(self).__name__}.step: expected a learning rate, a module and "
-                f"gradients, got a {type(module).__name__} for the module"
-            )
+        self._check_module(module)
         tape = recording.tape
         if tape is not None and tape.is_step:
             found = _found(gradients, module)

@@ -60,6 +60,7 @@ class LBFGS(Rule):
         closure: computes the loss anew, a recorded tensor of one element. Returns the
         loss before the step.
         """
+        self._check_module(module)
         if not callable(closure):
             raise InputError(
                 f"LBFGS.step: expected a function that computes the loss, "

@@ -99,6 +99,7 @@ def test_a_float32_network_with_clipped_gradients_learns():
     [
         (lambda: optim.LBFGS(line_search_fn="armijo"), "expected 'strong_wolfe'"),
         (lambda: optim.LBFGS(max_iter=0), "max_iter"),
+        (lambda: optim.LBFGS().step(1.0, [], lambda: 3.0), "a module .* got a list"),
         (lambda: optim.LBFGS().step(1.0, Place(), 3.0), "a function .* got a float"),
         (
             lambda: optim.LBFGS().step(1.0, Place(), lambda: 3.0),

@@ -139,7 +139,10 @@ def test_gradients_of_another_module_are_refused():
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        (lambda m, g: optim.Adam().step(m, 0.1, g), "got a float for the module"),
+        (
+            lambda m, g: optim.Adam().step(m, 0.1, g),
+            "a module after the learning rate, got a float",
+        ),
         (
             lambda m, g: optim.SGD().step(0.1, nn.Linear(2, 1), g),
             "SGD.step: expected a module on an autodiff .* Linear on 'cpu'; copies",
