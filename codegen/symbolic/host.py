@@ -330,29 +330,30 @@ def _transpose(version: int, attributes: dict[str, Any], data: Host) -> Host:
     return Host(data.array.transpose(attributes.get("perm")), data.dtype)
 
 
-def _reduce_prod(
-    version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
-) -> Host:
-    if data.array.ndim != 1:
-        raise _Symbolic
-    product = np.empty((1,) if attributes.get("keepdims", 1) else (), object)
-    product[...] = _product(data.array)
-    return Host(product, data.dtype)
-
-
-def _extreme(name: str, fold: Callable[..., Any]) -> Any:
-    """The largest or smallest of a list: `min(300, n)`."""
-    pick = _builtin(name, fold)
+def _reduced(fold: Callable[[np.ndarray], Expression]) -> Any:
+    """One size for a list of them: their product, or `min(300, n)`."""
 
     def apply(
         version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
     ) -> Host:
-        if data.array.ndim != 1 or not data.array.size:
+        of_all = axes is None or not axes.array.size
+        kept = of_all and attributes.get("noop_with_empty_axes", 0)
+        if data.array.ndim != 1 or kept:
             raise _Symbolic
         found = np.empty((1,) if attributes.get("keepdims", 1) else (), object)
-        first, *others = data.array
-        found[...] = pick(first, *others) if others else first
+        found[...] = fold(data.array)
         return Host(found, data.dtype)
+
+    return apply
+
+
+def _extreme(name: str, fold: Callable[..., Any]) -> Callable[..., Expression]:
+    pick = _builtin(name, fold)
+
+    def apply(items: np.ndarray) -> Expression:
+        if not items.size:
+            raise _Symbolic
+        return pick(*items) if items.size > 1 else items[0]
 
     return apply
 
@@ -399,9 +400,9 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "Squeeze": _squeeze,
     "Reshape": _reshape,
     "Transpose": _transpose,
-    "ReduceProd": _reduce_prod,
-    "ReduceMin": _extreme("min", min),
-    "ReduceMax": _extreme("max", max),
+    "ReduceProd": _reduced(_product),
+    "ReduceMin": _reduced(_extreme("min", min)),
+    "ReduceMax": _reduced(_extreme("max", max)),
     "Cast": _cast,
     "Add": _each(_add),
     "Sub": _each(_sub),

@@ -237,3 +237,12 @@ def test_the_smaller_of_sizes(op, words):
         r = Reshape(m, o) y = Expand(z, r)"""
     source = becomes(form(text, x="n", z="1"))
     assert words in source
+
+
+@pytest.mark.parametrize("op", ["ReduceMin", "ReduceMax", "ReduceProd"])
+@pytest.mark.parametrize("axes", ["", ", axes"], ids=["none", "empty"])
+def test_sizes_reduced_over_no_axis(op, axes):
+    text = f"""k = Constant<value_ints=[300]>() s = Shape<start=0, end=1>(x)
+        c = Concat<axis=0>(k, s) axes = Constant<value=int64[0] {{}}>()
+        m = {op}<noop_with_empty_axes=1>(c{axes}) y = Cast<to=1>(m)"""
+    becomes(form(text, x="n"))
