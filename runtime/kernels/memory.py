@@ -9,7 +9,6 @@ from typing import Any
 from burnish.kernels.interpreter import is_cpython
 
 _MODULE = "numpy._core._multiarray_umath"
-_NAME = b"mem_handler"  # of NumPy's capsules, which refer to these bytes
 _SET, _GET = 304, 305  # places in the table of NumPy's C interface
 
 
@@ -26,12 +25,15 @@ def keep(handler: Callable[[int], int]) -> None:
 
     held, address = ctypes.py_object, ctypes.c_void_p
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = address, [held, ctypes.c_char_p]
+    pointer.restype, pointer.argtypes = address, [held, address]
     capsule = ctypes.pythonapi.PyCapsule_New
-    capsule.restype, capsule.argtypes = held, [address, ctypes.c_char_p, address]
+    capsule.restype, capsule.argtypes = held, [address, address, address]
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.restype, name_of.argtypes = address, [held]
     functions = (ctypes.c_size_t * (_GET + 1)).from_address(pointer(table, None))
     found: Any = ctypes.PYFUNCTYPE(held)(functions[_GET])()
-    default = pointer(found, _NAME)
+    name = name_of(found)  # NumPy's own string, there as long as any array is
+    default = pointer(found, name)
     if ctypes.string_at(default) == b"default_allocator":
-        made = capsule(handler(default), _NAME, None)
+        made = capsule(handler(default), name, None)
         ctypes.PYFUNCTYPE(held, held)(functions[_SET])(made)

@@ -255,7 +255,8 @@ def window_of(g: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> 
     """The geometry of a convolution whose output has g's sizes."""
     stride = each(stride, len(kernel), "conv: stride")
     dilation = each(dilation, len(kernel), "conv: dilation")
-    return Window(tuple(kernel), stride, dilation, padding, g.shape[2:])
+    pads = tuple(map(tuple, padding))
+    return Window(tuple(kernel), stride, dilation, pads, g.shape[2:])
 
 
 def _pads(

@@ -99,7 +99,7 @@ def test_deep_convolutions(launched, always):
     y = conv(x, weight, **options)
     close(y, conv.value(*wide([x, weight]), **options), 64)
     g = values(*y.shape, seed=2)
-    given = {"sizes": (9, 11), "padding": ((1, 1), (1, 1)), "stride": 2}
+    given = {"sizes": (9, 11), "padding": [[1, 1], [1, 1]], "stride": [2, 2]}
     dx = conv_input_gradient(g, weight, **given)
     close(dx, conv_input_gradient.value(*wide([g, weight]), **given), 64)
     assert launched.count("conv") == 2

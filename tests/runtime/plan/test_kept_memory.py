@@ -126,6 +126,25 @@ print(resident() - before)
     assert int(done.stdout) < (64 + 16) << 20
 
 
+def test_arrays_may_be_freed_after_all_modules():
+    program = """
+import numpy as np
+from burnish.kernels import library
+library()
+random = np.random.default_rng(0)
+
+class Held:
+    def __del__(self):
+        self.array.sum()
+
+held = Held()
+held.array = np.ones(1 << 20)
+"""
+    command = [sys.executable, "-X", "dev", "-c", program]  # fills memory that is freed
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "PyDataMem_UserFREE" not in done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_children_of_busy_threads_have_arrays_too():
     program = """
