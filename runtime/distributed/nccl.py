@@ -37,16 +37,18 @@ class NcclGroup(Group):
         """As `Group.mean`; nothing waits for the GPU, so a CUDA graph may have it.
 
         Arrays of one precision travel as one. Those of half precision are summed in
-        float32, which the means have. A step that skips an overflow of one process's
-        gradients does so in all of them.
+        float32, which the means have. A graph that skips an overflow of one process's
+        gradients does so in all of them. Graphs and plain calls sum the same arrays:
+        parts of a batch may be of other sizes, and one of them empty.
         """
         places, xp = live.numbers(), self.device.xp
-        if places is not None and places.skips is not None:
-            overflow = places.skips.overflow[:1]
-            self._all.sum_into(overflow, overflow)
-        weight = xp.full(1, count, np.float64)
-        self._all.sum_into(weight, weight)
-        weight = count / weight
+        skips = None if places is None else places.skips
+        sums = xp.full(2, count, np.float64)  # of items, and of overflows
+        sums[1] = 0 if skips is None else skips.overflow[0]
+        self._all.sum_into(sums, sums)
+        if skips is not None:
+            skips.overflow[:1] = sums[1:].astype(np.int32)
+        weight = count / sums[:1]
         kinds: dict[Any, list[str]] = {}
         for name in sorted(arrays):
             is_double = arrays[name].dtype == np.float64

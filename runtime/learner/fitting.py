@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnish.autodiff import Gradients, Variable
+from burnish.backend.cuda.graphs import live
 from burnish.errors import InputError
 from burnish.learner.audience import Audience
 from burnish.learner.checkpoint import Checkpoint, Checkpointer, RunState
@@ -178,7 +179,10 @@ class Fitting:
         """A batch, and the optimizer's step: the item's class, and what it holds."""
         item, gradients = self._train_step(batch)
         gradients = self.together.mean(gradients, size_of(batch))
-        self.optimizer.step(rate, self.model, gradients)
+        if self.together.workers.size == 1:  # a plan repeats what overflowed
+            self.optimizer.step(rate, self.model, gradients)
+        else:
+            self._stepped(rate, gradients)
         return _held(item)
 
     def _gradient_step(self, batch: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -199,12 +203,16 @@ class Fitting:
         return self.schedule.at(self.schedule.count)
 
     def _optimize(self, sums: GradientsAccumulator, count: int) -> None:
-        """The optimizer's step, but for one whose scaled losses have overflowed."""
         gradients = self.together.summed(sums, 1 / count)
-        rate, device = self.schedule.step(), self.model.device
+        self._stepped(self.schedule.step(), gradients)
+
+    def _stepped(self, rate: float, gradients: GradientsParams) -> None:
+        """The optimizer's step, but for one whose scaled losses have overflowed."""
+        device = self.model.device
         is_scaled = self.compile == "fp16" and device.inner().kind == "cuda"
+        skips = is_scaled and live.numbers() is None  # a graph skips by itself
         with device.computing():
-            if not is_scaled or are_finite(gradients):
+            if not skips or are_finite(gradients):
                 self.optimizer.step(rate, self.model, gradients)
 
     # --- what is written and shown ---
