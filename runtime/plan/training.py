@@ -7,11 +7,11 @@ without a plan. What Python works out for each step, rates, is given anew to eve
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from burnish import rng
 from burnish.autodiff import Variable, no_grad
 from burnish.capture import CaptureError, written
 from burnish.capture.step import StepTape
@@ -55,8 +55,11 @@ class TrainingPlan:
         """The function's results; its effects happen as in a plain call."""
         with self._lock:
             if self._is_planned(args, options):
-                with contextlib.suppress(Fault):  # nothing has been changed
+                before = rng.state() if self._may_end_early else None
+                try:
                     return self._run(args, options)
+                except Fault:  # nothing has been changed; the plain call draws anew
+                    rng.restore(before)
         return self._function(*args, **options)
 
     def _is_planned(self, args: Any, options: Any) -> bool:
@@ -95,6 +98,7 @@ class TrainingPlan:
         self._numbers, self._rates = tape.numbers, tape.rates
         with no_grad():
             self._plan = Plan(program, kernels, num_threads(), self._off)
+        self._may_end_early = any(part.notes for part in self._plan.segments)
         trim()
 
     def _run(self, args: Any, options: Any) -> Any:

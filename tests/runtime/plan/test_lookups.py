@@ -127,6 +127,31 @@ def test_a_number_of_no_row_changes_nothing():
     )
 
 
+def test_a_number_of_no_row_draws_what_the_plain_call_draws():
+    def losses(planned):
+        burnish.seed(0)
+        table, head = nn.Embedding(ROWS, DIM), nn.Linear(DIM, 3)
+        net = nn.Sequential(table, nn.Dropout(0.5), head).to("cpu:autodiff")
+        rule, drop = optim.SGD(), nn.Dropout(0.3).train()
+
+        def step(factor, ids):
+            loss = (net(ids) * drop(factor)).sum()
+            rule.step(0.1, net, loss.backward())
+            return loss
+
+        def first(factor, ids):  # a draw before the lookup
+            return step(drop(factor), ids)
+
+        call = burnish.compile(first) if planned else first
+        factor, given = Tensor(np.ones((COUNT, 3), np.float32)), np.arange(COUNT)
+        found = [call(factor, Tensor(given)).item() for _ in range(2)]
+        with pytest.raises(InputError):
+            call(factor, Tensor(given + ROWS - 1))
+        return [*found, call(factor, Tensor(given)).item()]
+
+    np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)
+
+
 def test_a_lookup_behind_an_update_runs_eagerly():
     """Where a number is of no row, the first update has happened already."""
     found = []
