@@ -68,7 +68,7 @@ class StepTape(Tape):
         """A parameter's formula, written down once until a part is changed."""
         if not isinstance(item, Reparameterized):
             return item
-        self.formulas[id(item)] = (item, item.is_merged)
+        self.compute(item)
         if item.is_merged:
             return item
         if id(item) not in self.derived:

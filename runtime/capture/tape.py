@@ -136,6 +136,10 @@ class Tape:
         """Raises CaptureError: says where and why."""
         raise CaptureError(refusal(why) + what_to_do)
 
+    def compute(self, stored: Any) -> None:
+        """A parameter that is made of others is used: merged, or by its formula."""
+        self.formulas[id(stored)] = (stored, stored.is_merged)
+
     def read(self, tensor: Variable) -> NoReturn:
         """Raises CaptureError: what Python makes of values would stay as it is now."""
         kind = "tensor" if isinstance(tensor, Traced) else type(tensor).__name__

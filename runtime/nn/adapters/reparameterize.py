@@ -123,6 +123,8 @@ class Reparameterized(Param):
         is_trained = any(part.node is not None for part in self._named.values())
         if self._value is not None or recording.paused or not is_trained:
             return None
+        if recording.tape is not None:
+            recording.tape.compute(self)
         return self.method.product(x, transposed, **self._named)
 
     @property

@@ -1,9 +1,10 @@
-"""What CUDA graphs remember of parameters that are made of others."""
+"""What plans remember of parameters that are made of others."""
 
 import numpy as np
 import pytest
 
-from burnish import Tensor, nn
+import burnish
+from burnish import Tensor, nn, optim
 from burnish.capture import written
 from burnish.capture.tape import Tape
 from burnish.capture.watch import Watch
@@ -62,3 +63,27 @@ def test_a_step_reads_the_parts(frozen):
     made.merge()
     with pytest.raises(CaptureError, match="merged"):
         watch.check()
+
+
+def test_a_planned_step_follows_a_merge():
+    """The parts of a merged parameter do not train any more."""
+    net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)).apply_lora(2)
+    net = net.to("cpu:autodiff")
+    rule, x = optim.SGD(), Tensor(np.ones((5, 4), np.float32))
+    first, second = (dict(layer.weight.parts())["lora_B"] for layer in net)
+
+    def step(x):
+        loss = (net(x) ** 2).sum()
+        rule.step(0.1, net, loss.backward())
+        return loss
+
+    fast = burnish.compile(step)
+    changes = []
+    for is_merged in (False, False, True, True):
+        if is_merged:
+            net[0].weight.merge()
+        before = first.data.copy(), second.data.copy()
+        fast(x)
+        now = first.data, second.data
+        changes.append([(a != b).any() for a, b in zip(before, now, strict=True)])
+    assert changes == [[True, True]] * 2 + [[False, True]] * 2
