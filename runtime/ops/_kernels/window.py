@@ -100,14 +100,16 @@ def window(
 
 def pairs(padding: Any, sizes: Any, spans: Any, stride: Any, where: str) -> Pairs:
     """`padding` in any of its spellings as (before, after) for every axis."""
-    if isinstance(padding, int):
-        return ((padding, padding),) * len(spans)
+    if isinstance(padding, int | np.integer):
+        return ((int(padding), int(padding)),) * len(spans)
     if not isinstance(padding, str):
         if len(padding) != len(spans):
             raise InputError(
                 f"{where}: expected padding for {len(spans)} axes, got {padding}"
             )
-        return tuple((p, p) if isinstance(p, int) else (p[0], p[1]) for p in padding)
+        return tuple(
+            (p, p) if isinstance(p, int | np.integer) else (p[0], p[1]) for p in padding
+        )
     if padding == "valid":
         return ((0, 0),) * len(spans)
     if padding == "same":

@@ -186,3 +186,12 @@ def test_shifted_places_without_shifts_are_a_convolution():
     offset = offset[:, :, : ops.conv(x, weight, **inner).shape[2], :2]
     got = ops.deform_conv(x, weight, offset, offset_groups=2, **inner)
     np.testing.assert_allclose(got, ops.conv(down, weight, **inner))
+
+
+@pytest.mark.parametrize(
+    "padding", [np.int64(1), [1, 1], np.array([1, 1]), [(1, 1), [1, 1]]], ids=str
+)
+def test_pads_may_be_numbers_of_numpy_and_lists(padding):
+    x, weight = np.ones((1, 2, 5, 4)), np.ones((3, 2, 3, 3))
+    expected = ops.conv(x, weight, padding=1)
+    np.testing.assert_array_equal(ops.conv(x, weight, padding=padding), expected)
