@@ -6,7 +6,6 @@ whether weights are made early or at their first use.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
@@ -43,13 +42,6 @@ def _start(
     global _streams
     _streams = first, first.spawn(1)[0]
     return _streams
-
-
-@atexit.register
-def _let_go() -> None:
-    """Free the generators before NumPy itself is, whose arrays they hold."""
-    global _streams
-    _streams = None
 
 
 def generator() -> np.random.Generator:
