@@ -12,12 +12,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx.backend.test.loader import load_model_tests
 
 import burnish
 from burnish import nn
 from burnish.codegen.pipeline import Options, generate
 from tests.codegen.test_page import stack
+from tests.conformance.runner import cases
 from tests.harness.source import check_source, floats, graph, node
 
 INSTALLED = Path(burnish.__file__).parent.name == "burnish"
@@ -100,8 +100,8 @@ def test_a_type_checker_accepts_many_models(tmp_path):
     if not INSTALLED:
         pytest.skip("mypy finds burnish only where it is installed: pip install .")
     assert find_spec("mypy")
-    cases = [c for c in load_model_tests(kind="node") if c.model is not None]
-    models = {f"case_{i}": case.model for i, case in enumerate(cases[::30])}
+    found = [case.model for case in cases().values() if case.model is not None]
+    models = {f"case_{i}": model for i, model in enumerate(found[::30])}
     models |= {"stack": stack(0, 1, 2), "branches": branches()}
     for name, model in models.items():
         onnx.save(model, tmp_path / "model.onnx")

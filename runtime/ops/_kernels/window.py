@@ -108,7 +108,8 @@ def pairs(padding: Any, sizes: Any, spans: Any, stride: Any, where: str) -> Pair
                 f"{where}: expected padding for {len(spans)} axes, got {padding}"
             )
         return tuple(
-            (p, p) if isinstance(p, int | np.integer) else (p[0], p[1]) for p in padding
+            (int(p), int(p)) if isinstance(p, int | np.integer) else (p[0], p[1])
+            for p in padding
         )
     if padding == "valid":
         return ((0, 0),) * len(spans)
