@@ -68,7 +68,7 @@ class StepTape(Tape):
         """A parameter's formula, written down once until a part is changed."""
         if not isinstance(item, Reparameterized):
             return item
-        self.compute(item)
+        self.note_formula(item)
         if item.is_merged:
             return item
         if id(item) not in self.derived:

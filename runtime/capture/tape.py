@@ -136,7 +136,7 @@ class Tape:
         """Raises CaptureError: says where and why."""
         raise CaptureError(refusal(why) + what_to_do)
 
-    def compute(self, stored: Any) -> None:
+    def note_formula(self, stored: Any) -> None:
         """A parameter that is made of others is used: merged, or by its formula."""
         self.formulas[id(stored)] = (stored, stored.is_merged)
 

@@ -406,12 +406,12 @@ def compile(
     inside, and results float32 again. In a step of training parameters, gradients and
     what optimizers remember stay float32, and so do losses, norms and softmax; products
     and what follows them are of 16 bits. With "fp16" losses are scaled: a step whose
-    gradients overflow changes nothing. All are faster. A CPU
-    computes in float32 alone: "tf32" rounds nothing there, and calls with "fp16" or
-    "bf16" raise InputError. tolerance:
-    the error, of the results' scale, within which a CPU's plan may take kernels that
-    round more than a sum does; from 1e-5 on 3 x 3 convolutions are computed by
-    Winograd's algorithm. off: rules and kernels of a CPU's plans to leave out, by name.
+    gradients overflow changes nothing. All are faster. A CPU computes in float32 alone:
+    "tf32" rounds nothing there, and calls with "fp16" or "bf16" raise InputError.
+    tolerance: the error, of the results' scale, within which a CPU's plan may take
+    kernels that round more than a sum does; from 1e-5 on 3 x 3 convolutions are
+    computed by Winograd's algorithm. off: rules and kernels of a CPU's plans to leave
+    out, by name.
     """
     if not callable(function):
         raise InputError(

@@ -2,7 +2,7 @@
 //
 // The system hands out pages as they are first touched and clears each, which takes
 // longer than most element-wise operators take. NumPy calls these functions for the data
-// of its arrays (NEP 49): what is small goes to the allocator that was there before.
+// of its arrays (NEP 49): small arrays go to the allocator that was there before.
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>

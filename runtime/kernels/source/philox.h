@@ -2,7 +2,7 @@
 #pragma once
 #include "vector.h"
 
-// One counter to 8 bytes; what is above its lower 32 bits is anything.
+// One counter to 8 bytes, whose upper 32 bits are arbitrary.
 typedef uint64_t counters __attribute__((vector_size(4 * WIDTH)));
 
 // Vectors of counters that go through together, as a product's result takes a while.

@@ -124,7 +124,7 @@ class Reparameterized(Param):
         if self._value is not None or recording.paused or not is_trained:
             return None
         if recording.tape is not None:
-            recording.tape.compute(self)
+            recording.tape.note_formula(self)
         return self.method.product(x, transposed, **self._named)
 
     @property

@@ -149,7 +149,7 @@ def traced(
     """
     scalars = Scalars(step, rate)
     made = _traced(write, slots, scalars, *scalars.given)
-    if made is None:  # scalars are no numbers to every function of Python
+    if made is None:  # some functions of Python take numbers alone
         scalars.fix()
         made = _traced(write, slots, scalars, step, rate)
     return made

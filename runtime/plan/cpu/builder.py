@@ -407,17 +407,8 @@ class Builder:
         self, shape: tuple[int, ...], source: Spot, x: Any, target: Spot, y: Any
     ) -> None:
         """Copy single-precision elements; x, y: distances along each axis of shape."""
-        axes = [(n, a, b) for n, a, b in zip(shape, x, y, strict=True) if n != 1] or [
-            (1, 1, 1)
-        ]
-        kept = [axes[0]]
-        for n, a, b in axes[1:]:
-            m, c, d = kept[-1]
-            if c == n * a and d == n * b:
-                kept[-1] = (m * n, a, b)
-            else:
-                kept.append((n, a, b))
-        kept = _inner_last(kept)
+        sizes, ways = merged([*shape] or [1], [[*x] or [0], [*y] or [0]])
+        kept = _inner_last([*zip(sizes, *ways, strict=True)])
         if len(kept) > 6:
             raise Declined(f"its copy has {len(kept)} axes")
         kept = [(1, 0, 0)] * (6 - len(kept)) + kept

@@ -77,7 +77,7 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
         return None
     rank = len(y.shape)
     found: set[int | None] = set()
-    masks = []  # read where they lie
+    masks = []  # read in place
     for operand in operands:
         shape = (1,) * (rank - len(operand.shape)) + operand.shape
         if isinstance(operand, Constant):
@@ -102,7 +102,7 @@ def _blocked_axis(b: Builder, operands: list[Any], y: Value) -> int | None:
 
 
 def _drawn(how: str, steps: list[int], width: int) -> str:
-    """How a mask is drawn whose elements lie so: several numbers come of a counter."""
+    """How a mask of these strides is drawn: a counter gives four numbers."""
     if how == "dense":
         return "drawn"
     *apart, column = steps
@@ -154,7 +154,7 @@ def _read(
 
 
 def _place(b: Builder, operand: Any) -> Spot | None:
-    """Where an operand lies; None for a mask that is not in memory."""
+    """The place of an operand; None for a mask that is not in memory."""
     place = getattr(operand, "place", None)
     return None if place in b.masks and not b.forms.get(place) else b.spot(operand)
 

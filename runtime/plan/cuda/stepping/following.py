@@ -163,14 +163,14 @@ class Following:
         finally:
             self._is_norm = outer
 
-    def compute(self, stored: Any) -> None:
+    def note_formula(self, stored: Any) -> None:
         """A parameter that is made of others is used: merged, or by its formula."""
         self.formulas[id(stored)] = (stored, stored.is_merged)
 
     def read(self, stored: Any) -> None:
         """A parameter or buffer is read; with one that is made of others, its parts."""
         if isinstance(stored, Reparameterized):
-            self.compute(stored)
+            self.note_formula(stored)
             for _, part in stored.parts():
                 self.read(part)
         if isinstance(stored, Stored):
