@@ -50,7 +50,16 @@ _TRAINED = {
     "PRelu": (1,),
     "RNN": (1, 2, 3),
 }
-_HANDS_ON = ("Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Cast")
+_HANDS_ON = (
+    "Cast",
+    "Concat",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16)
 
 
@@ -226,25 +235,31 @@ def trainable(graph: onnx.GraphProto) -> int:
     """Elements of floating-point tensors that stand where a layer has its weights.
 
     Tensors of initializers, Constant and ConstantOfShape nodes at every depth, also
-    through nodes that only change their form. What its author's name calls a buffer is
-    none of them.
+    through nodes that only change their form or join them, such as the gates of an
+    LSTM. What its author's name calls a buffer is none of them.
     """
     sizes: dict[str, int] = {}
-    through: dict[str, str] = {}
+    through: dict[str, tuple[str, ...]] = {}
     collect(graph, sizes, through)
     read: set[str] = set()
     for node in nodes_of(graph):
         for place in _TRAINED.get(node.op_type, ()):
             if place < len(node.input):
-                name = node.input[place]
-                while name in through:
-                    name = through[name]
-                read.add(name)
-    return sum(sizes.get(n, 0) for n in read if not n.endswith("_buffer"))
+                origins = set(origins_of(node.input[place], through))
+                read |= origins if origins <= sizes.keys() else set()
+    return sum(sizes[n] for n in read if not n.endswith("_buffer"))
+
+
+def origins_of(name: str, through: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    """The tensors that a value is made of."""
+    if name not in through:
+        yield name
+    for source in through.get(name, ()):
+        yield from origins_of(source, through)
 
 
 def collect(
-    graph: onnx.GraphProto, sizes: dict[str, int], through: dict[str, str]
+    graph: onnx.GraphProto, sizes: dict[str, int], through: dict[str, tuple[str, ...]]
 ) -> None:
     """The sizes of the floating-point constants, and what hands one on."""
 
@@ -260,7 +275,8 @@ def collect(
             shape = onnx.numpy_helper.to_array(held[node.input[0]])
             sizes[node.output[0]] = int(np.prod(shape))
         if node.op_type in _HANDS_ON:
-            through[node.output[0]] = node.input[0]
+            joined = node.op_type == "Concat"
+            through[node.output[0]] = tuple(node.input if joined else node.input[:1])
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":
                 add(node.output[0], attribute.t)
