@@ -127,7 +127,7 @@ def test_a_weight_for_each_channel(seed):
 
 @pytest.mark.parametrize("ins", [3, 16, 37, 48, 64])
 @pytest.mark.parametrize("outs", [1, 10, 16, 48, 80])
-@pytest.mark.parametrize("lead", [(1,), (7, 50)])
+@pytest.mark.parametrize("lead", [(1,), (7, 50), (700,)])
 def test_products_with_weights(ins, outs, lead):
     random = np.random.default_rng(ins)
     given = normal(random, *lead, ins), normal(random, outs, ins), normal(random, outs)

@@ -29,7 +29,6 @@ from burnish.plan.graph import Constant, Node, Value
 
 _UNIT = 64  # channels in that a share of a weight's gradient has at most
 _WIDE = 32  # and channels out
-_FEW_ROWS = 512  # of odd widths: with more, copies to blocks cost what a kernel saves
 
 
 @lower("conv_weight_gradient")
@@ -107,11 +106,6 @@ def linear_gradient(b: Builder, node: Node) -> None:
         need(isinstance(value, Value), "one of its inputs is a parameter")
     check(node, g, x, weight)
     outs, ins = weight.shape
-    is_whole = ins % LANES == 0 and outs % LANES == 0
-    need(
-        is_whole or x.size <= _FEW_ROWS * ins,
-        f"{ins} features in and {outs} out, of {x.size // ins} rows",
-    )
     needed = [*node.lines[-1].function.needed, False][:3]
     results = iter(node.results)
     to_x, to_weight, to_bias = (next(results) if each else None for each in needed)
