@@ -55,7 +55,7 @@ def slope(name: str, o: Mapping[str, Any]) -> tuple[str, str, float] | None:
         case "hard_swish":
             return "hard_swish_slope", "x", 0.0
         case "softplus":
-            return "sigmoid", "x", 0.0
+            return "softplus_slope", "x", 0.0
         case "elu" | "celu" if name == "elu" or o["alpha"] == 1:
             return "elu_slope", "x", o["alpha"]
         case "sigmoid" | "tanh":
@@ -64,8 +64,8 @@ def slope(name: str, o: Mapping[str, Any]) -> tuple[str, str, float] | None:
 
 
 def of_slope(step: str, low: float) -> list[Step]:
-    """The steps of a gradient: of registers g and what the slope is of."""
-    return [(step, 1, 0, 0, low, 0.0), ("mul", 0, 2, 0, 0.0, 0.0)]
+    """The program of a gradient: of registers g and what the slope is of."""
+    return [(step, 1, 0, 0, low, 0.0)]
 
 
 def coded(steps: Sequence[Step], operands: int) -> bytes:

@@ -299,8 +299,8 @@ ACTIVATIONS = (
 _STEPS = (
     "add sub mul div max min neg abs exp sqrt erf square reciprocal log log1p expm1 "
     "sin cos pow floor ceil rint trunc greater at_least less at_most equal unequal "
-    "and or not where gelu_slope gelu_tanh_slope swish_slope hard_swish_slope "
-    "sigmoid_slope tanh_slope leaky_slope elu_slope"
+    "and or not where leak huber huber_slope gelu_slope gelu_tanh_slope swish_slope "
+    "hard_swish_slope sigmoid_slope tanh_slope leaky_slope elu_slope softplus_slope"
 )
 STEPS = {name: i for i, name in enumerate(_STEPS.split())}
 """Operators of element-wise programs by number; activations follow."""

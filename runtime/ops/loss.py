@@ -117,13 +117,14 @@ def _(g, y, p, target):
 def huber(a, b, *, delta: float = 1.0, summed: bool = False) -> Array:
     """d ** 2 / 2 where |d| <= delta, delta * (|d| - delta / 2) elsewhere; d is a - b
 
-    a and b have one shape. summed: the sum of all instead.
+    a and b have one shape. delta: inf gives squares alone. summed: the sum of all.
     """
     dtype = np.result_type(a, b)
     a, b = (x.astype(dtype, copy=False) for x in (a, b))
+    formula = (_half_square,) if delta == math.inf else (_huber, delta)
     if not summed:
-        return filled(_huber, a, b, delta)
-    return _huber_sum(a.reshape(-1), b.reshape(-1), delta).astype(dtype)
+        return _filled(formula, a, b)
+    return _huber_sum(a.reshape(-1), b.reshape(-1), formula).astype(dtype)
 
 
 @huber.vjp("a")
@@ -136,26 +137,33 @@ def _(g, y, a, b, *, delta, summed):
     return _pull_huber(-g, a, b, delta)
 
 
+def _filled(formula, a, b):
+    step, *bound = formula
+    return filled(step, a, b, *bound)
+
+
+def _half_square(y, a, b):
+    namespace(a).subtract(a, b, out=y)
+    y *= y
+    y *= 0.5
+
+
 def _huber(y, a, b, delta):
-    xp = namespace(a)
-    xp.subtract(a, b, out=y)
+    namespace(a).subtract(a, b, out=y)
     near = y.clip(-delta, delta)
     y -= near * 0.5
     y *= near
 
 
-def _huber_sum(a, b, delta):
-    """The sum of near * (d - near / 2): pairwise in a block, of blocks in float64"""
+def _huber_sum(a, b, formula):
+    """The sum of a formula of a and b: pairwise in a block, of blocks in float64"""
     xp = namespace(a)
     wide = np.result_type(a, np.float32)
     sums = xp.zeros((), np.float64)
-    for start in range(0, a.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        apart = xp.subtract(a[block], b[block], dtype=wide)
-        near = apart.clip(-delta, delta)
-        apart -= near * 0.5
-        apart *= near
-        sums += apart.sum()
+    size = BLOCK if xp is np else max(1, a.size)  # a GPU takes all at once
+    for start in range(0, a.size, size):
+        x, y = (part[start : start + size].astype(wide, copy=False) for part in (a, b))
+        sums += _filled(formula, x, y).sum()
     return sums
 
 

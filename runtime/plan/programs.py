@@ -136,7 +136,7 @@ _FORMULAS: dict[str, tuple[tuple[Any, ...], str]] = {
         "log 0, max 4 2, mul 1 5, sub 3 0, log 7, max 8 2, sub 3 1, mul 10 9, "
         "add 6 11, neg 12",
     ),
-    "prelu_of": ((0.0,), "less 0 2, mul 0 1, where 3 4 0"),
+    "prelu_of": ((), "leak 0 0 1"),
     "sign": ((0.0, 1.0, -1.0), "less 0 1, where 4 3 0, greater 0 1, where 6 2 5"),
     "softsign": ((1.0,), "abs 0, add 2 1, div 0 3"),
     "celu": (

@@ -136,8 +136,8 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
     const program_record *r = record;
     const int64_t sizes[4] = {r->size0, r->size1, r->size2, r->size3};
     const int64_t size = r->rows * r->width, tiles = (size + TILE - 1) / TILE;
+    const int64_t each = (size + tiles * LANES - 1) / (tiles * LANES) * LANES;
     const int64_t planes = sizes[0] * sizes[1] * sizes[2] * sizes[3];
-    const int64_t filled = size < TILE ? (size + LANES - 1) / LANES * LANES : TILE;
     plane p;
     p.operands = at(c, r->table);
     for (int64_t i = 0; i < r->operands; i++)
@@ -145,7 +145,7 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
             spread_key(*(const uint64_t *)at(c, p.operands[i].array), p.keys[i]);
     SHARE(planes * tiles);
     for (int64_t u = first; u < behind; u++) {
-        const int64_t start = u % tiles * TILE;
+        const int64_t start = u % tiles * each;
         int64_t rest = u / tiles;
         if (u == first || start == 0) {
             int64_t index[4];
@@ -157,12 +157,12 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
                 p.places[i] = place;
                 if (is_drawn(o)) continue;
                 p.bases[i] = (char *)at(c, o->array) + place * (o->truth ? 1 : 4);
-                if (o->mode == READ_ONE) fill(o, p.bases[i], filled, p.tiles[i]);
+                if (o->mode == READ_ONE) fill(o, p.bases[i], each, p.tiles[i]);
             }
             p.bases[r->operands] = (char *)at(c, r->out)
                                    + u / tiles * size * (r->to == RESULT_BOOLS ? 1 : 4);
         }
-        const int64_t n = size - start < TILE ? size - start : TILE;
+        const int64_t n = size - start < each ? size - start : each;
         one_tile(r, c, &p, u, start, n);
     }
 }

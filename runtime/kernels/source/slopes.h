@@ -1,4 +1,4 @@
-// Derivatives of activations, which their gradients multiply by.
+// Derivatives of activations, which their gradients multiply by, and a loss.
 #pragma once
 #include "functions.h"
 
@@ -28,4 +28,10 @@ INLINE vec hard_swish_slope(vec x) {
 
 INLINE vec elu_slope(vec x, float alpha) {
     return choose((ivec)(x > 0.f), all(1), alpha * exponential(x));
+}
+
+// d * d / 2 within the bound, and from there on along the tangent.
+INLINE vec huber(vec d, float bound) {
+    const vec size = (vec)((ivec)d & 0x7fffffff);
+    return choose((ivec)(size <= bound), 0.5f * d * d, bound * (size - 0.5f * bound));
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, pi
+from math import inf, log, pi
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,7 @@ from burnish.tensor import Tensor
 @explained
 def mse_loss(predictions: Tensor, targets: Any, reduction: str = "mean") -> Tensor:
     """(prediction - target) ** 2; two tensors of one shape"""
-    apart = difference("mse_loss", predictions, targets)
-    return mean(apart * apart, reduction)
+    return _huber("mse_loss", predictions, targets, reduction, inf, 2.0)
 
 
 @explained

@@ -88,13 +88,5 @@ def _(g, y, x, slope):
 
 
 _ERF = [("erf", 0, 0, 0, 0.0, 0.0)]
-_LEAKING = [  # of x and a slope: where x > 0
-    ("mul", 0, 1, 0, 0.0, 0.0),
-    ("leaky_slope", 0, 0, 0, 0.0, 0.0),
-    ("where", 3, 0, 2, 0.0, 0.0),
-]
-_LEAKED = [  # of g, x and a slope
-    ("mul", 0, 2, 0, 0.0, 0.0),
-    ("leaky_slope", 1, 0, 0, 0.0, 0.0),
-    ("where", 4, 0, 3, 0.0, 0.0),
-]
+_LEAKING = [("leak", 0, 0, 1, 0.0, 0.0)]  # of x and a slope
+_LEAKED = [("leak", 1, 0, 2, 0.0, 0.0)]  # of g, x and a slope

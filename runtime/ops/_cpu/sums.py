@@ -108,19 +108,8 @@ def _are_spread(indices, rows):
 def _(a, b, *, delta=1.0, summed=False):
     if a.shape != b.shape or not suits(a, b):
         return loss.huber.value(a, b, delta=delta, summed=summed)
-    half = np.array(0.5, np.float32)
-    return (call.summed if summed else element_wise)(_huber(delta), a, b, half)
-
-
-def _huber(delta):
-    """(d - near / 2) * near, of a, b and 1 / 2; d is a - b, near is d within delta"""
-    return [
-        ("sub", 0, 1, 0, 0.0, 0.0),
-        ("clip", 3, 0, 0, -delta, delta),
-        ("mul", 4, 2, 0, 0.0, 0.0),
-        ("sub", 3, 5, 0, 0.0, 0.0),
-        ("mul", 6, 4, 0, 0.0, 0.0),
-    ]
+    steps = [("huber", 0, 1, 0, 0.0, delta)]
+    return (call.summed if summed else element_wise)(steps, a, b)
 
 
 @loss.huber.vjp("a", on="numpy")
@@ -137,9 +126,4 @@ def _pulled(g, a, b, delta):
     """g times a - b held within delta"""
     if a.shape != b.shape or not (suits(a, b, g) and spreads(a, g)):
         return NotImplemented
-    steps = [
-        ("sub", 0, 1, 0, 0.0, 0.0),
-        ("clip", 3, 0, 0, -delta, delta),
-        ("mul", 4, 2, 0, 0.0, 0.0),
-    ]
-    return element_wise(steps, a, b, g)
+    return element_wise([("huber_slope", 0, 1, 2, 0.0, delta)], a, b, g)

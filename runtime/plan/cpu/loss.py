@@ -53,15 +53,6 @@ def cross_entropy_gradient(b: Builder, node: Node) -> None:
     )  # fmt: skip
 
 
-_HUBER = [
-    *[("sub", 0, 1, 0, 0.0, 0.0), ("min", 4, 2, 0, 0.0, 0.0)],
-    *[("neg", 2, 0, 0, 0.0, 0.0), ("max", 5, 6, 0, 0.0, 0.0)],  # d held within delta
-    *[("mul", 7, 3, 0, 0.0, 0.0), ("sub", 4, 8, 0, 0.0, 0.0)],
-    ("mul", 9, 7, 0, 0.0, 0.0),
-]
-"""Of a, b, delta and 0.5: near * (d - near / 2), d = a - b and near at most delta."""
-
-
 @lower("huber")
 def huber(b: Builder, node: Node) -> None:
     """Of each pair of elements, or the sum of all."""
@@ -71,8 +62,8 @@ def huber(b: Builder, node: Node) -> None:
     need(x.size, "it has no elements")
     is_summed = node.options["summed"]
     made = b.unnamed_value(x.shape) if is_summed else node.result
-    args = [x, other, float(node.options["delta"]), 0.5]
-    LOWERED["program"](b, Node("program", args, {"code": _HUBER}, [made], []))
+    code = [("huber", 0, 1, 0, 0.0, float(node.options["delta"]))]
+    LOWERED["program"](b, Node("program", [x, other], {"code": code}, [made], []))
     if is_summed:
         b.add(
             "reduce", 1, x=b.spot(made), out=b.result(node.result), outer=1,

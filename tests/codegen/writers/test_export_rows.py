@@ -62,7 +62,6 @@ WITHOUT = {
     "gelu_gradient": TRAINING,
     "gru_sequence": INSIDE,
     "hard_swish_gradient": TRAINING,
-    "huber": LOSS,
     "inverse": LINALG,
     "lstm_sequence": INSIDE,
     "lu_factor": LINALG,

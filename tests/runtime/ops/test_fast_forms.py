@@ -167,6 +167,7 @@ def test_slopes_at_all_sizes(op):
     [
         case(ops.huber, (3, 4), (3, 4)),
         case(ops.huber, (3, 4), (3, 4), delta=0.7, summed=True),
+        case(ops.huber, (3, 4), (3, 4), delta=np.inf, summed=True),
     ],
     ids=str,
 )
@@ -245,9 +246,11 @@ def test_gradients_of_what_many_rows_share(op, place):
 
 def test_huber_of_odd_numbers():
     a = np.array([np.inf, -np.inf, np.nan, 1e38], np.float32)
-    for i, want in enumerate([np.inf, np.inf, np.nan, 1e38]):
-        total = ops.huber(a[i : i + 1], np.zeros(1, np.float32), summed=True)
-        np.testing.assert_allclose(total, want, 1e-6)
+    for delta, large in ((1.0, 1e38), (np.inf, np.inf)):
+        for i, want in enumerate([np.inf, np.inf, np.nan, large]):
+            there, none = a[i : i + 1], np.zeros(1, np.float32)
+            total = ops.huber(there, none, delta=delta, summed=True)
+            np.testing.assert_allclose(total, want, 1e-6)
 
 
 @pytest.mark.parametrize("name", ["relu", "relu6", "hard_sigmoid", "hard_swish"])

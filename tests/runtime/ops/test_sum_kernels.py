@@ -118,7 +118,7 @@ def test_rows_of_numbers_out_of_range_are_refused(launched):
 
 
 @pytest.mark.parametrize("summed", [False, True])
-@pytest.mark.parametrize("delta", [0.4, 1.0])
+@pytest.mark.parametrize("delta", [0.4, 1.0, np.inf])
 def test_huber(delta, summed, launched):
     a, b = values(9, 70), values(9, 70, seed=1)
     a[3, 4] = np.nan if not summed else 0

@@ -43,6 +43,18 @@ def reduced(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
     return emit(op, x, chosen, keepdims=int(keepdims))
 
 
+@writes("huber")
+def huber(emit: Emitter, a: Any, b: Any, *, delta: float, summed: bool) -> Any:
+    apart, half = emit("Sub", a, b), np.asarray(0.5, emit.result.dtype)
+    if np.isinf(delta):
+        losses = emit("Mul", half, emit("Mul", apart, apart))
+    else:
+        bound = np.asarray(delta, emit.result.dtype)
+        near = emit("Clip", apart, -bound, bound)
+        losses = emit("Mul", near, emit("Sub", apart, emit("Mul", half, near)))
+    return reduced(emit, "ReduceSum", losses, None, False) if summed else losses
+
+
 @writes("norm")
 def norm(
     emit: Emitter, x: Any, p: float = 2.0, axis: Any = None, keepdims: bool = False
