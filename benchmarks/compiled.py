@@ -1,7 +1,8 @@
 """Compiled networks beside onnxruntime and PyTorch: inference.
 
     python benchmarks/compiled.py [--threads 1,2] [--batch 1] [--only TEXT,TEXT]
-        [--contenders compiled,rounded,onnxruntime,plain,torch,torch.compile]
+        [--contenders compiled,rounded,bf16,onnxruntime,plain,torch,torch.bf16,
+        torch.compile]
         [--rounds 7] [--files FOLDER] [--json FILE] [--patience 2] [--own-time]
 
 Networks are those of `workloads.py`, exported once into FOLDER, and the gallery's whose
@@ -26,8 +27,15 @@ from typing import Any
 from race import Run, means, race
 from workloads import WORKLOADS, make
 
-CONTENDERS = ("compiled", "rounded", "onnxruntime", "plain", "torch", "torch.compile")
-TOLERANCES = {"compiled": 0.0, "rounded": 1e-5}
+CONTENDERS = (
+    *("compiled", "rounded", "bf16", "onnxruntime", "plain"),
+    *("torch", "torch.bf16", "torch.compile"),
+)
+COMPILED: dict[str, dict[str, Any]] = {
+    "compiled": {},
+    "rounded": {"tolerance": 1e-5},
+    "bf16": {"precision": "bf16"},
+}
 """What the compiled ones may round more than a sum does: see `burnish.compile`."""
 GALLERY = ("mnist", "silero_vad", "attacut", "open_nsfw")
 
@@ -66,8 +74,8 @@ def file_run(kind: str, file: Path, feed: dict[str, Any], threads: int) -> Run:
     given = [Tensor(array) for array in feed.values()]
     burnish.set_num_threads(threads)
     run = model
-    if kind in TOLERANCES:
-        run = burnish.compile(model, tolerance=TOLERANCES[kind])
+    if kind in COMPILED:
+        run = burnish.compile(model, **COMPILED[kind])
     return lambda: run(*given)
 
 
@@ -80,8 +88,10 @@ def torch_run(kind: str, name: str, batch: int, threads: int) -> Run:
     if kind == "torch.compile":
         model = torch.compile(model)
 
+    half = torch.autocast("cpu", torch.bfloat16, enabled=kind == "torch.bf16")
+
     def run() -> Any:
-        with torch.inference_mode():
+        with torch.inference_mode(), half:
             return model(*given.values())
 
     return run

@@ -23,16 +23,19 @@ def run(options: argparse.Namespace) -> int:
     from burnish.kernels import Library, build, num_threads
 
     file = build.built(quiet=True) if options.action == "build" else build.found()
-    width = Library(file).width if file else None
+    found = Library(file) if file else None
+    width, bf16 = (found.width, found.bf16) if found else (None, None)
     compilers = [" ".join(each) for each in build.compilers()]
     if options.json:
-        found = {"compilers": compilers, "threads": num_threads()}
-        console.emit({**found, "library": file and str(file), "vector_width": width})
+        facts = {"compilers": compilers, "threads": num_threads()}
+        facts |= {"library": file and str(file), "vector_width": width, "bf16": bf16}
+        console.emit(facts)
     elif options.action == "build":
         console.line(str(file))
     else:
         console.line(f"compilers: {', '.join(compilers) or 'none'}")
         console.line(f"threads: {num_threads()}")
-        built = f"{file}, vectors of {width} numbers"
+        products = "products of bf16" if bf16 else "no products of bf16"
+        built = f"{file}, vectors of {width} numbers, {products}"
         console.line(f"library: {built if file else f'none yet, {build.folder()}'}")
     return 0

@@ -5,7 +5,7 @@ as they are. See `burnish kernels info`. `kernels.build` is imported where it is
 a deployed model does not build.
 """
 
-from burnish.kernels.library import Library, library
+from burnish.kernels.library import Library, check_bf16, library
 from burnish.kernels.threads import num_threads, set_num_threads
 
-__all__ = ["Library", "library", "num_threads", "set_num_threads"]
+__all__ = ["Library", "check_bf16", "library", "num_threads", "set_num_threads"]

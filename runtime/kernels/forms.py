@@ -29,6 +29,22 @@ def whole(n: int) -> int:
     return -(-n // LANES) * LANES
 
 
+def even(n: int) -> int:
+    """n, up to an even number."""
+    return n + n % 2
+
+
+def paired(rows: Any, wide: int) -> Any:
+    """Rows of `wide` float32 numbers as pairs of bfloat16, (rows / 2, wide, 2), flat.
+
+    To the nearest, ties to even; the array is of uint16.
+    """
+    bits = np.ascontiguousarray(rows, np.float32).view(np.uint32)
+    upper = bits + (0x7FFF + (bits >> 16 & 1)) >> 16
+    halves = np.where(np.isnan(rows), 0x7FC0, upper).astype(np.uint16)
+    return np.ascontiguousarray(halves.reshape(-1, 2, wide).swapaxes(1, 2)).reshape(-1)
+
+
 def attention_room(size: int, keys: int, values: int) -> int:
     """Floats that a share of attention needs: keys, values, scores and results."""
     held = _QUERIES * (whole(keys) + whole(values))

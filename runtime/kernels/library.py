@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from burnish.errors import KernelError
+from burnish.errors import InputError, KernelError
 from burnish.kernels import memory
 
 _lock = threading.Lock()
@@ -40,6 +40,7 @@ class Library:
         self.rows: list[int] = [loaded.tile_rows(i) for i in range(5)]
         self.width: int = loaded.vector_width()
         self.dots = False  # whether it sums products of bytes in single instructions
+        self.bf16 = False  # whether it multiplies bfloat16
         try:
             same = ctypes.PYFUNCTYPE(number, address)
             held = ctypes.PyDLL(str(file))
@@ -50,9 +51,11 @@ class Library:
             self.memory_handler.restype = address
             loaded.library_identity.restype = ctypes.c_char_p
             loaded.processor_fits.restype = loaded.sums_bytes.restype = number
+            loaded.multiplies_bf16.restype = number
             self.identity: str = loaded.library_identity().decode()
             self.fits = bool(loaded.processor_fits())
             self.dots = bool(loaded.sums_bytes())
+            self.bf16 = bool(loaded.multiplies_bf16())
         except AttributeError as error:
             raise KernelError(f"kernels: {file} is of another release") from error
 
@@ -66,6 +69,22 @@ def library() -> Library | None:
         if "it" not in _found:
             _found["it"] = _load()
         return _found["it"]
+
+
+def check_bf16(what: str) -> None:
+    """Raise InputError, as `what`, where this machine has no kernels for bfloat16."""
+    kernels = library()
+    if kernels is None:
+        raise InputError(
+            f"{what}: precision 'bf16' needs kernels on a CPU, and there are none; "
+            f"burnish kernels info says why"
+        )
+    if not kernels.bf16:
+        raise InputError(
+            f"{what}: precision 'bf16' needs a processor with the instructions "
+            f"avx512_bf16, which this one, or the compiler of {kernels.file}, has not; "
+            f"use 'fp32', or a GPU"
+        )
 
 
 def built_before() -> Library | None:

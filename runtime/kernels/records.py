@@ -60,9 +60,10 @@ RECORDS = (
         "ahead_groups ahead_step n_tiles chunk groups inner nr blocks x_step "
         "weight_step group_step outer_x outer_out out_step width by_group act of_outs "
         "of_ins of_taps of_depth of_group_step of_out_step of_in_step "
-        "of_mode of_block room",
+        "of_mode of_block room half",
         "low high",
     ),
+    _record("to_half", "x out", "rows width x_row out_row"),
     _record(
         "winograd",
         "x weight bias residual out space fault",
@@ -168,7 +169,7 @@ RECORDS = (
     _record(
         "pack",
         "x out",
-        "groups outs ins taps wide depth group_step out_step in_step",
+        "groups outs ins taps wide depth group_step out_step in_step half",
     ),
     _record(
         "conv_weight",

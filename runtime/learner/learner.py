@@ -57,7 +57,7 @@ class Learner:
     accumulate: batches an optimizer step; their gradients are averaged.
     compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
     for batches of one shape; up to the gradients with accumulate or several workers.
-    "bf16", or another precision of `burnish.compile`, is that of the steps on a GPU.
+    "bf16", or another precision of `burnish.compile`, is that of the steps.
     resume: the epoch to continue after, or "last" for the latest checkpoint, if
     there is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.

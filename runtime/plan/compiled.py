@@ -17,7 +17,7 @@ from burnish.capture.reach import Reach
 from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
 from burnish.errors import InputError
-from burnish.kernels import library, num_threads
+from burnish.kernels import check_bf16, library, num_threads
 from burnish.nn.core.param import Stored
 from burnish.plan.cuda import (
     GraphPlan,
@@ -46,9 +46,7 @@ _MOST = 32
 
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""Precisions in which a GPU may compute float32."""
-
-_HALVES = ("bf16", "fp16")
+"""Precisions in which float32 may be computed; a CPU has "fp32" and "bf16"."""
 
 _ROUNDS_MORE = {"winograd": 1e-5}
 """Kernels of a CPU that round more than a sum, and the least tolerance with them."""
@@ -179,19 +177,29 @@ class Compiled(Generic[P, R]):
 
     def _on_cpu(self, by_value: bool) -> TrainingPlan:
         self._check_cpu()
-        return TrainingPlan(self._function, by_value, self._off)
+        return TrainingPlan(self._function, by_value, self._off, self._half)
+
+    @property
+    def _half(self) -> bool:
+        return self._precision == "bf16"
 
     def _check_cpu(self) -> None:
-        """Raise InputError where kernels of a CPU have no such precision."""
-        if self._precision in _HALVES:
+        """Raise InputError where kernels of this CPU have no such precision."""
+        if self._precision == "fp16":
             raise InputError(
-                f"compile: expected precision 'fp32' on a CPU, which computes in no "
-                f"other, got {self._precision!r}; move the modules of {self._name} and "
-                f"its arguments to a GPU"
+                f"compile: expected precision 'fp32' or 'bf16' on a CPU, got 'fp16'; "
+                f"move the modules of {self._name} and its arguments to a GPU"
             )
+        if self._half:
+            check_bf16("compile")
 
     def _room(self, index: int) -> Room:
         if index not in self._rooms:
+            if self._half and importlib.util.find_spec("ml_dtypes") is None:
+                raise InputError(
+                    "compile: expected the package ml_dtypes for precision 'bf16' on a "
+                    "GPU; pip install ml_dtypes"
+                )
             self._rooms[index] = Room(index, self._precision)
         return self._rooms[index]
 
@@ -306,7 +314,7 @@ class Compiled(Generic[P, R]):
     ) -> Plan | GraphPlan:
         kernels = library()
         if places <= {_CPU} and kernels is not None:
-            return Plan(program, kernels, num_threads(), self._off)
+            return Plan(program, kernels, num_threads(), self._off, self._half)
         if by_value:
             given = [each for each in given if not _is_number(each)]
         return GraphPlan(program, self._room(next(iter(places)).index), given)
@@ -400,14 +408,17 @@ def compile(
     training. Results are those of the plain call within 1e-5 of their scale.
 
     precision: "fp32"; "tf32", with which a GPU rounds what float32 products multiply to
-    11 bits and sums in float32; "fp16" or "bf16" (8 bits and float32's range; it needs
-    the package ml_dtypes), with which float32 arguments, parameters and what is
+    11 bits and sums in float32; "fp16" or "bf16" (8 bits and float32's range; a GPU
+    needs the package ml_dtypes), with which float32 arguments, parameters and what is
     computed from them are float16 or bfloat16 on a GPU, sums, norms and softmax float32
     inside, and results float32 again. In a step of training parameters, gradients and
     what optimizers remember stay float32, and so do losses, norms and softmax; products
     and what follows them are of 16 bits. With "fp16" losses are scaled: a step whose
-    gradients overflow changes nothing. All are faster. A CPU computes in float32 alone:
-    "tf32" rounds nothing there, and calls with "fp16" or "bf16" raise InputError.
+    gradients overflow changes nothing. All are faster. On a CPU "bf16" rounds what
+    linear layers and convolutions multiply, values and weights, to bfloat16, sums in
+    float32, and leaves all else in float32; it needs a processor with the instructions
+    avx512_bf16. "tf32" rounds nothing there; calls with "fp16", or with "bf16" on
+    another processor, raise InputError.
     tolerance: the error, of the results' scale, within which a CPU's plan may take
     kernels that round more than a sum does; from 1e-5 on 3 x 3 convolutions are
     computed by Winograd's algorithm. off: rules and kernels of a CPU's plans to leave
@@ -423,11 +434,6 @@ def compile(
         raise InputError(
             f"compile: expected precision {', '.join(names)} or {last}, "
             f"got {precision!r}"
-        )
-    if precision == "bf16" and importlib.util.find_spec("ml_dtypes") is None:
-        raise InputError(
-            "compile: expected the package ml_dtypes for precision 'bf16'; "
-            "pip install ml_dtypes"
         )
     if not 0 <= tolerance < 1:
         raise InputError(

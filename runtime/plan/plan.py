@@ -74,6 +74,7 @@ class Segment:
 class Plan:
     """A program's plan for arguments of one kind; called with its tensors.
 
+    half: whether what products multiply is rounded to bfloat16.
     arguments: (place, slot) of tensors of the call. results: how values leave arrays.
     outside: (slot, size) of arrays that a run makes. faults: slots that say that a call
     cannot be computed. sizes: bytes by slot, of arrays that are neither the arena nor
@@ -86,15 +87,17 @@ class Plan:
         library: Library,
         threads: int,
         off: frozenset[str] = frozenset(),
+        half: bool = False,
     ):
         self.program, self.library, self._threads = program, library, threads
+        self.half = half
         self.by_value = False  # whether whole numbers of the call are part of it
         graph = Graph(program)
         fold(graph)
         if "rounded_sequences" not in off:
             rounded_sequences(graph)
         fuse(graph, off)
-        self._lowering = _Lowering(graph, library, threads, off)
+        self._lowering = _Lowering(graph, library, threads, off, half)
         self.segments = self._lowering.segments
         self.steps = self._lowering.builder.steps
         memory = placed(self._lowering.builder)
@@ -185,8 +188,8 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """The share that kernels compute, in words."""
-        return f"{len(self.steps)} records"
+        """The share that kernels compute, in words, and the precision of products."""
+        return f"{len(self.steps)} records{', bf16' if self.half else ''}"
 
     def checked(self, given: list[Any]) -> Any:
         """The results; raises CaptureError where a module is not what it was."""
@@ -316,13 +319,15 @@ def _fetch(value: Value, spot: Spot) -> Fetch:
 class _Lowering:
     """Walks through the nodes: records for what kernels compute, segments around it."""
 
-    def __init__(self, graph: Graph, library: Library, threads: int, off: Any):
+    def __init__(
+        self, graph: Graph, library: Library, threads: int, off: Any, half: bool
+    ):
         self.graph, self.off = graph, off
         may_fault = not graph.program.has_effects
         if not may_fault:
             graph.nodes = arguments_first(graph, LOWERED)
         known = graph.readers(), graph.results
-        self.builder = Builder(library, threads, *known, off, may_fault)
+        self.builder = Builder(library, threads, *known, off, may_fault, half)
         self.builder.least_in_place = least_in_place(graph)
         self.segments: list[Segment] = []
         self.wanted: dict[int, list[tuple[Value, Spot]]] = {}

@@ -23,9 +23,8 @@ def listed(name: str, plan: Plan, given: list[Any]) -> str:
         rows.append(f"{text:58} {work} {moved / 1e3:9.1f} kB {seconds / whole:6.1%}")
     inside = plan.memory.arena
     packed = sum(array.nbytes for array in plan.constants.values())
-    count = len(plan.steps)
     head = (
-        f"{name}: {count} records, {len(plan.eager)} eager calls; "
+        f"{name}: {plan.summary}, {len(plan.eager)} eager calls; "
         f"arena {inside / 1e6:.2f} MB, constants {packed / 1e6:.2f} MB"
     )
     return "\n".join([head, *(f"    {row}".rstrip() for row in rows)])

@@ -31,9 +31,13 @@ class TrainingPlan:
     """
 
     def __init__(
-        self, function: Callable[..., Any], by_value: bool, off: frozenset[str]
+        self,
+        function: Callable[..., Any],
+        by_value: bool,
+        off: frozenset[str],
+        half: bool,
     ):
-        self._function, self._off = function, off
+        self._function, self._off, self._half = function, off, half
         self.by_value = by_value  # whether numbers of the call are part of it
         self.reads_numbers = by_value
         self.why = ""
@@ -48,7 +52,7 @@ class TrainingPlan:
         plain = [f"{node.label}: {why}" for node, why in self._plan.eager]
         counted = {text: plain.count(text) for text in plain}
         tail = "".join(f"\n  {count} x {text}" for text, count in counted.items())
-        head = f"one plan, {len(self._plan.steps)} records"
+        head = f"one plan, {self._plan.summary}"
         return f"{head}; eagerly:{tail}" if tail else f"{head}, nothing eagerly"
 
     def __call__(self, args: Any, options: Any) -> Any:
@@ -97,7 +101,7 @@ class TrainingPlan:
             raise CaptureError("there are no kernels; burnish kernels info says why")
         self._numbers, self._rates = tape.numbers, tape.rates
         with no_grad():
-            self._plan = Plan(program, kernels, num_threads(), self._off)
+            self._plan = Plan(program, kernels, num_threads(), self._off, self._half)
         self._may_end_early = any(part.notes for part in self._plan.segments)
         trim()
 

@@ -4,9 +4,9 @@
 // registers. For each block of input channels it goes through runs: stretches of the
 // input that are contiguous in memory for every pixel, so that padding is never read.
 // Weights are (group of NR blocks, input, 16 NR outputs), in the order they are used.
-#include "activation.h"
 #include "call.h"
-#include "conv.h"
+#include "conv_tile.h"
+#include "half.h"
 #include "pack.h"
 #include "small_panel.h"
 
@@ -19,10 +19,9 @@ enum {
 
 // stride: floats from a pixel's input to the next one's; 0 where a table gives them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
-    enum { V = MOST_BLOCKS * PARTS };
     const conv_record *record = p->record;
     const int n = NR * PARTS;
-    vec acc[MOST_PIXELS][V], sums[MOST_PIXELS][V];
+    vec acc[MOST_PIXELS][MOST_VECTORS], sums[MOST_PIXELS][MOST_VECTORS];
     int64_t left = SUMMED, lines = p->lines;
     const float *ahead = p->ahead;
     int is_split = 0;
@@ -34,12 +33,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
     }
     const float *x = p->x, *weight = p->weight;
-    // Where the results go, which is seldom in cache; a sum to add often is there too.
-    const int is_deep = p->t->n_last && p->runs[p->t->last].length > LANES;
-    if (R > 2 && (record->blocks > 1 || is_deep)) {
-        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < NR; j++)
-            __builtin_prefetch(p->out + p->to[r] + j * record->out_step, 1, 3);
-    }
+    ask_for_results(R, NR, p);
     for (int64_t block = 0; block < record->blocks; block++) {
         const int is_last = block == record->blocks - 1;
         const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);
@@ -68,7 +62,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                         __builtin_prefetch(ahead, 0, 2);
                 }
                 for (; k < until; k++, w += NR * LANES) {
-                    vec ws[V];
+                    vec ws[MOST_VECTORS];
                     UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
                     if (R > 2) {  // with fewer rows it costs more than it saves
                         UNROLLED for (int j = 0; j < NR; j++)
@@ -89,47 +83,9 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
             acc[r][j] += sums[r][j];
     }
-    if (!is_short) {
-        UNROLLED for (int j = 0; j < n; j++) {
-            const vec b = load(p->bias + WIDTH * j);
-            UNROLLED for (int r = 0; r < R; r++) acc[r][j] += b;
-        }
-    }
-    const int64_t step = record->out_step;
-    if (p->residual) {
-        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-            acc[r][j] += load(p->residual + p->to[r] + j / PARTS * step
-                              + j % PARTS * WIDTH);
-    }
-    UNROLLED for (int r = 0; r < R; r++)
-        activate_cheaply(n, acc[r], record->act, record->low, record->high);
-    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-        store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
+    if (!is_short) add_bias(R, NR, acc, p);
+    leave(R, NR, acc, p);
 }
-
-// All tile shapes: X(pixels, blocks). Accumulators, weights and one input have to
-// fit the registers: 32 vectors of 16 or of 4, or 16 vectors of 8.
-#if WIDTH == 16
-#define ROWS_OF {0, 14, 14, 9, 6}
-#define TILES(X, S)                                                                  \
-    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S) X(7, 1, S)     \
-    X(8, 1, S) X(9, 1, S) X(10, 1, S) X(11, 1, S) X(12, 1, S) X(13, 1, S)            \
-    X(14, 1, S) X(1, 2, S) X(2, 2, S) X(3, 2, S) X(4, 2, S) X(5, 2, S) X(6, 2, S)    \
-    X(7, 2, S) X(8, 2, S) X(9, 2, S) X(10, 2, S) X(11, 2, S) X(12, 2, S)             \
-    X(13, 2, S) X(14, 2, S) X(1, 3, S) X(2, 3, S) X(3, 3, S) X(4, 3, S) X(5, 3, S)   \
-    X(6, 3, S) X(7, 3, S) X(8, 3, S) X(9, 3, S) X(1, 4, S) X(2, 4, S) X(3, 4, S)     \
-    X(4, 4, S) X(5, 4, S) X(6, 4, S)
-#elif WIDTH == 8
-#define ROWS_OF {0, 6, 3, 0, 1}
-#define TILES(X, S)                                                                  \
-    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S)                \
-    X(1, 2, S) X(2, 2, S) X(3, 2, S) X(1, 4, S)
-#else
-#define ROWS_OF {0, 6, 3, 0, 0}
-#define TILES(X, S)                                                                  \
-    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S)                \
-    X(1, 2, S) X(2, 2, S) X(3, 2, S)
-#endif
 
 #define DEFINE(R, NR, S) \
     static void tile_##R##_##NR##_##S(const piece *p) { multiply(R, NR, S, p); }
@@ -142,6 +98,12 @@ static void (*const KERNELS[2][MOST_PIXELS + 1][MOST_BLOCKS + 1])(const piece *)
 static const int ROWS[MOST_BLOCKS + 1] = ROWS_OF;
 
 void conv_tile(const piece *p) {
+#if HAS_BF16
+    if (p->record->half) {
+        conv_tile_half(p);
+        return;
+    }
+#endif
     KERNELS[p->t->stride != 0][p->t->count][p->record->nr](p);
 }
 
@@ -233,6 +195,7 @@ static pack_record packing(const conv_record *r) {
         .group_step = r->of_group_step,
         .out_step = r->of_out_step,
         .in_step = r->of_in_step,
+        .half = r->half,
     };
 }
 
@@ -250,9 +213,12 @@ static void packed_tiles(const conv_record *r, const call *c, int64_t part, int6
     float *space = (float *)at(c, r->space) + part * r->room;
     for (int64_t u = first; u < behind; u++) {
         const int64_t group = u / r->n_tiles, i = u % r->n_tiles;
-        if ((u == first || i == 0) && r->of_block)
+        if ((u == first || i == 0) && r->of_block) {
             small_panel(&small, group, space);
-        else if (u == first || i == 0)
+#if HAS_BF16
+            if (r->half) pair_rows(space, r->of_ins, r->nr * LANES);
+#endif
+        } else if (u == first || i == 0)
             pack_panel(&pack, weight, group, space);
         one_tile(r, c, group, i, space, (next){0});
         if ((group + 1) * r->n_tiles < behind && !r->of_block)

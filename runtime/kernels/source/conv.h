@@ -19,4 +19,5 @@ typedef struct {
 } piece;
 
 void conv_tile(const piece *p);
+void conv_tile_half(const piece *p);  // where the processor has bfloat16
 int64_t tile_rows(int64_t blocks);

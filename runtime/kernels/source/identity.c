@@ -1,7 +1,7 @@
 // Identity of a library, checked before a plan runs: is it the one that the plan was
 // made for, and does this processor have the instructions that it was compiled for?
+#include "half.h"
 #include "identity.h"
-#include "vector.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -46,9 +46,16 @@ static int fits(void) {
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
     return (b & wanted_b) == wanted_b && (c & wanted_c) == wanted_c;
 }
+
+static int has_bf16(void) {
+    uint32_t a, b, c, d;
+    return HAS_BF16 && fits() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1;
+}
 #else
 static int fits(void) { return 1; }
+static int has_bf16(void) { return 0; }
 #endif
 
 const char *library_identity(void) { return IDENTITY; }
 int64_t processor_fits(void) { return fits(); }
+int64_t multiplies_bf16(void) { return has_bf16(); }

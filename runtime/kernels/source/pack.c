@@ -5,10 +5,12 @@
 #include "pack.h"
 
 #include "call.h"
+#include "half.h"
 #include "turn.h"
 
 typedef struct {
     int64_t out_step, taps, depth, wide;
+    int64_t rows;  // from a tap to the next one: depth, up to an even number for pairs
     const float *end;  // of the weights
 } shape;
 
@@ -27,7 +29,7 @@ static void columns(const shape *s, const float *x, int64_t some, int64_t input,
         }
         turn(rows);
         for (int64_t j = 0; j < n; j++) {
-            store(out + (t * s->depth + k) * s->wide, rows[j]);
+            store(out + (t * s->rows + k) * s->wide, rows[j]);
             if (++t == s->taps) t = 0, k++;
         }
     }
@@ -59,15 +61,20 @@ void pack_panel(const pack_record *r, const float *weights, int64_t panel, float
     const int64_t row = panel % panels * r->wide;
     const float *x = weights + panel / panels * r->group_step + row * r->out_step;
     for (int64_t start = 0; start < r->ins; start += r->depth) {
-        const int64_t left = r->ins - start;
-        const shape s = {r->out_step, taps, left < r->depth ? left : r->depth, r->wide,
+        const int64_t left = r->ins - start, n = left < r->depth ? left : r->depth;
+        const shape s = {r->out_step, taps, n, r->wide, n + (n & r->half),
                          weights + r->groups * r->outs * r->ins * taps};
         for (int64_t lane = 0; lane < r->wide; lane += WIDTH) {
             const int64_t rest = r->outs - row - lane;
             const int64_t some = rest < 0 ? 0 : rest < WIDTH ? rest : WIDTH;
             block(r, &s, x + start * r->in_step + lane * r->out_step, some, out + lane);
         }
-        out += s.depth * taps * r->wide;
+        for (int64_t t = 0; t < taps && s.rows > n; t++)
+            memset(out + (t * s.rows + n) * r->wide, 0, 4 * (size_t)r->wide);
+#if HAS_BF16
+        if (r->half) pair_rows(out, s.rows * taps, r->wide);
+#endif
+        out += s.rows * taps * r->wide >> r->half;
     }
 }
 
@@ -90,7 +97,8 @@ void prefetch_panel(const pack_record *r, const float *weights, int64_t panel, i
 void pack(const void *record, const call *c, int64_t part, int64_t parts) {
     const pack_record *r = record;
     const int64_t panels = (r->outs + r->wide - 1) / r->wide;
+    const int64_t size = (r->ins + (r->ins & r->half)) * r->taps * r->wide;
     SHARE(r->groups * panels);
     for (int64_t u = first; u < behind; u++)
-        pack_panel(r, at(c, r->x), u, (float *)at(c, r->out) + u * r->ins * r->taps * r->wide);
+        pack_panel(r, at(c, r->x), u, (float *)at(c, r->out) + u * size);
 }

@@ -132,7 +132,7 @@ class Builder:
     whose faults are looked for before anything is changed; has_changed: whether a node
     so far has effects within the run. updates: of parameters.
     assigned: buffers, and the values that they get behind a run. late: nodes that are
-    made then.
+    made then. half: whether what products multiply is rounded to bfloat16.
     """
 
     def __init__(
@@ -143,6 +143,7 @@ class Builder:
         results: set[int],
         off: frozenset[str] = frozenset(),
         may_fault: bool = True,
+        half: bool = False,
     ):
         self.rows, self.threads, self.dots = library.rows, threads, library.dots
         self.readers, self.results = readers, results
@@ -169,6 +170,7 @@ class Builder:
         self.closed = self.noting = 0
         self.has_changed = False
         self.label, self.off, self.may_fault = "", off, may_fault
+        self.half = half
         self.least_in_place = 0  # bytes from which float weights are not packed
 
     # --- values ---

@@ -103,9 +103,9 @@ def least_in_place(graph: Graph) -> int:
 
 
 def is_in_place(b: Builder, weight: Any) -> bool:
-    """Whether it is a parameter that the plan reads where it is."""
+    """Whether it is a parameter that the plan reads where it is: of float32."""
     known = isinstance(weight, Constant) and _is_float(weight)
-    return known and weight.bytes >= b.least_in_place
+    return known and not b.half and weight.bytes >= b.least_in_place
 
 
 def _is_float(weight: Constant) -> bool:

@@ -3,6 +3,8 @@
 plain: as NumPy has them. blocked: [C/16][pixels][16] for the channels of one axis, the
 other axes in their order among the pixels; lanes past the last channel are anything.
 rows: [pixels][C], the channels of one axis last.
+
+Either of these may be of bfloat16, for products: see `half.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +16,14 @@ from burnish.kernels.forms import LANES as LANES
 
 
 class Layout(NamedTuple):
-    """kind: "plain", "blocked" or "rows"; axis: the channels', not of plain ones."""
+    """kind: "plain", "blocked" or "rows"; axis: the channels', not of plain ones.
+
+    half: whether it is of bfloat16, an even number in a row, zeros behind the channels.
+    """
 
     kind: str
     axis: int = 0
+    half: bool = False
 
 
 PLAIN = Layout("plain")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.forms import even
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._kernels.window import each, pairs
 from burnish.plan.cpu.builder import Builder, Spot
@@ -38,6 +39,7 @@ from burnish.plan.cpu.convolution.weights import (
 )
 from burnish.plan.cpu.convolution.winograd import is_faster, winograd
 from burnish.plan.cpu.gemv import gemv, is_in_place, small_weights
+from burnish.plan.cpu.half import half_spot
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.row_layout import result_layout, rows_layout
@@ -86,14 +88,14 @@ def conv(b: Builder, node: Node) -> None:
     gate = node.options.get(GATE)
     if gate is None and quantized_conv(b, node, w):
         return
-    if gate is not None and x.shape[0] > 1:  # no weight is for all samples
+    if gate is not None and (x.shape[0] > 1 or b.half):  # no weight is for all samples
         x = _gated(b, x, gate)
         node = dataclasses.replace(node, options={**node.options, GATE: None})
     if groups > 1 and groups == x.shape[1] == weight.shape[0]:
         taps, packed = math.prod(w.kernel), channel_weights(b, weight)
         channelwise(b, node, w, x, packed, taps, bias, *residual)
         return
-    if isinstance(weight, Constant) and is_faster(b, node, w, weight):
+    if isinstance(weight, Constant) and not b.half and is_faster(b, node, w, weight):
         winograd(b, node, w, x, weight, bias, *residual)
         return
     _dense(b, node, w, x, weight, bias, *residual)
@@ -169,8 +171,8 @@ def dense(
     """A convolution of maps; packed: gives the weights for tiles and a depth."""
     need(g.are_blocks, f"groups of {g.ins} channels in and {g.outs} out")
     is_narrow = x.shape[1] < LANES and not b.has(x, CHANNELS)
-    source = b.spot(x, _rows(x) if is_narrow else CHANNELS)
-    step = x.shape[1] if is_narrow else LANES
+    source = _read(b, x, _rows(x) if is_narrow else CHANNELS, 1)
+    step = _length(b, x.shape[1]) if is_narrow else LANES
     out = b.result(node.result, CHANNELS)
     extra = b.spot(residual[0], CHANNELS) if residual else None
     _maps(b, node, w, x, source, step, packed, g, bias, out, extra)
@@ -181,11 +183,13 @@ def _in_parts(
     bias: Constant | None, *residual: Any,
 ) -> None:  # fmt: skip
     """Groups that begin within a block of channels: a dense convolution a part."""
-    source, out = b.spot(x, CHANNELS), b.result(node.result, CHANNELS)
+    source, out = _read(b, x, CHANNELS, 1), b.result(node.result, CHANNELS)
     extra = b.spot(residual[0], CHANNELS) if residual else None
     places = pixels(x.shape, 1), pixels(node.result.shape, 1)
+    size = 2 if b.half else 4
     for part in split(g):
         own = part_weight(weight, g, part)
+        own_source = source.moved(size * part.ins.start * places[0])
         at, chosen = part.outs.start * places[1], slice(part.outs.start, part.outs.stop)
         own_bias = bias and bias.then(lambda a, chosen=chosen: a[chosen])
 
@@ -193,7 +197,7 @@ def _in_parts(
             return weights(b, own, 1, nr, depth)
 
         _maps(
-            b, node, w, x, source.beyond(part.ins.start * places[0]), LANES, packed,
+            b, node, w, x, own_source, LANES, packed,
             Groups(1, len(part.ins), len(part.outs)), own_bias, out.beyond(at),
             None if extra is None else extra.beyond(at),
         )  # fmt: skip
@@ -212,6 +216,16 @@ def _maps(
         x_block=LANES * places,
         out_block=LANES * pixels(node.result.shape, 1), residual=residual, width=0,
     )  # fmt: skip
+
+
+def _read(b: Builder, x: Value, layout: Layout, axis: int) -> Spot:
+    """Where a product reads a value whose channels are along `axis`."""
+    return half_spot(b, x, layout, axis) if b.half else b.spot(x, layout)
+
+
+def _length(b: Builder, channels: int) -> int:
+    """The numbers in a row of so many channels, as `_read` has them."""
+    return even(channels) if b.half else channels
 
 
 def _rows(x: Value) -> Layout:
@@ -257,7 +271,8 @@ def times(
     """x (..., ins) times a matrix: the node's first result, (..., outs)."""
     count = x.size // ins
     layout = rows_layout(b, x)
-    source, blocked = b.spot(x, layout), layout != PLAIN
+    source, blocked = _read(b, x, layout, len(x.shape) - 1), layout != PLAIN
+    ins = _length(b, ins)
     step, lanes = (LANES, LANES) if blocked else (ins, ins)
     tail = ins % LANES or LANES if blocked else ins
     nr = fitting(b.rows, 12, count) if outs > LANES else 1
@@ -283,13 +298,15 @@ def _add(
     out: Any, out_step: int, x_block: int, out_block: int, residual: Any, width: int,
 ) -> None:  # fmt: skip
     whole = step != LANES or x_block == 0
+    ins = _length(b, ins)
     depth = ins if whole else LANES
     n = -(-blocks(outs) // nr)
     flops = 2 * len(tiles.source) * ins * taps * outs * groups
     rows = b.rows[nr]
-    size = 4 * ins * taps * outs  # of weights, which take longer to read for few rows
-    read = 4 * len(tiles.source) * ins
-    chunk = max(1, (_MORE if size > read else _CACHE) // (4 * ins * rows))
+    item = 2 if b.half else 4  # bytes of a number
+    size = item * ins * taps * outs  # of weights, which take longer for few rows
+    read = item * len(tiles.source) * ins
+    chunk = max(1, (_MORE if size > read else _CACHE) // (item * ins * rows))
     need(
         max(abs(tiles.source).max(initial=0), len(tiles.to) * out_step) < 2**31, "size"
     )
@@ -305,6 +322,7 @@ def _add(
             shares = min(shares, n * groups)
     elif isinstance(known, Unpacked):
         known = pack(b, known)
+        item = 4  # which leaves space behind each group's pairs
     b.add(
         "conv", shares, flops=flops, x=x, weight=known, **packing(b, inside, shares),
         bias=biases(b, bias, groups, outs, n * nr * LANES),
@@ -313,10 +331,11 @@ def _add(
         runs=b.table(tiles.runs), to=b.table(tiles.to * out_step),
         n_tiles=len(tiles.tiles), chunk=chunk, groups=n * groups, inner=n, nr=nr,
         blocks=-(-ins // depth), x_step=x_block, weight_step=taps * depth,
-        group_step=ins * taps * nr * LANES, outer_x=ins // LANES * x_block,
+        group_step=ins * taps * nr * LANES * item // 4,
+        outer_x=ins // LANES * x_block // (2 if b.half else 1),
         outer_out=outs // LANES * out_block, out_step=out_block, width=width,
         by_group=by_group, act=ACTIVATIONS.index(act), low=low, high=high,
-        **{"from": b.table(tiles.source)},
+        half=b.half, **{"from": b.table(tiles.source)},
     )  # fmt: skip
 
 

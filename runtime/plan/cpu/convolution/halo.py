@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.forms import even
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.geometry import Tiles, Window, tiled
 from burnish.plan.cpu.convolution.grouped import Groups
@@ -33,7 +34,8 @@ def tiled_maps(
 
     step: floats from a pixel to the next one. nr: blocks of channels in a tile.
     """
-    lanes, tail = (LANES, g.ins % LANES or LANES) if step == LANES else (step, step)
+    ins = even(g.ins) if b.half else g.ins
+    lanes, tail = (LANES, ins % LANES or LANES) if step == LANES else (step, step)
     rows, places = b.rows[nr], batch * math.prod(w.sizes)
     tiles = tiled(batch, w, rows, step, lanes, tail, (LANES,))
     border = _bordered(w)
@@ -72,12 +74,13 @@ def _surrounded(
     b: Builder, source: Spot, count: int, batch: int, w: Window, border: Window
 ) -> Spot:
     """Maps of `count` blocks of channels with a border of zeros around each."""
-    shape = (count, batch, *w.sizes, LANES)
+    lanes = LANES // 2 if b.half else LANES  # places of 4 bytes
+    shape = (count, batch, *w.sizes, lanes)
     each = zip(w.before, w.sizes, border.sizes, strict=True)
     around = [(before, whole - size - before) for before, size, whole in each]
     pads = [(0, 0), (0, 0), *around, (0, 0)]
-    out = b.new(4 * count * batch * math.prod(border.sizes) * LANES)
-    slabs(b, source, strides(shape), shape, out, pads, np.zeros(LANES))
+    out = b.new(4 * count * batch * math.prod(border.sizes) * lanes)
+    slabs(b, source, strides(shape), shape, out, pads, np.zeros(lanes))
     return out
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.kernels.elementwise import OUTER, coded, mode
+from burnish.kernels.forms import even, paired
 from burnish.kernels.records import RESULTS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
@@ -27,11 +28,13 @@ class Unpacked(NamedTuple):
     group_step: int
     out_step: int
     in_step: int
+    half: bool = False
 
     @property
     def panel(self) -> int:
-        """Numbers in the panel of `wide` outputs."""
-        return self.ins * self.taps * self.wide
+        """Places of 4 bytes for the panel of `wide` outputs while it is packed."""
+        ins = even(self.ins) if self.half else self.ins
+        return ins * self.taps * self.wide
 
 
 class Small(NamedTuple):
@@ -57,12 +60,12 @@ def weights(
 ) -> Spot | Unpacked:
     """The place of a packed weight, or its packing in each run of a step."""
     if isinstance(weight, Constant):
-        return b.constant(packed(weight, groups, nr, depth))
+        return b.constant(packed(weight, groups, nr, depth, b.half))
     outs, ins = weight.shape[0] // groups, weight.shape[1]
     taps = math.prod(weight.shape[2:])
     return Unpacked(
         b.spot(weight), groups, outs, ins, taps, nr * LANES, depth,
-        outs * ins * taps, ins * taps, taps,
+        outs * ins * taps, ins * taps, taps, b.half,
     )  # fmt: skip
 
 
@@ -92,7 +95,7 @@ def turned_weights(
     taps = math.prod(weight.shape[2:])
     return Unpacked(
         b.spot(weight), groups, outs, ins, taps, nr * LANES, depth,
-        ins * outs * taps, taps, outs * taps,
+        ins * outs * taps, taps, outs * taps, b.half,
     )  # fmt: skip
 
 
@@ -170,15 +173,21 @@ def packing(b: Builder, w: Unpacked | Small | None, shares: int) -> dict[str, An
     return {"room": w.panel, **given, **layout}
 
 
-def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
-    """Weights in the order of their use: (nr blocks of outputs, block, tap, input)."""
+def packed(
+    weight: Constant, groups: int, nr: int, depth: int, half: bool = False
+) -> Constant:
+    """Weights in the order of their use: (nr blocks of outputs, block, tap, input).
+
+    half: as pairs of bfloat16.
+    """
     wide = nr * LANES
 
     def pack(w: Any) -> Any:
         outs, ins = w.shape[0] // groups, w.shape[1]
         w = w.reshape(groups, outs, ins, -1)
-        short = -outs % wide
-        w = np.pad(w, ((0, 0), (0, short), (0, 0), (0, 0)))
+        short, odd = -outs % wide, ins % 2 if half else 0
+        w = np.pad(w, ((0, 0), (0, short), (0, odd), (0, 0)))
+        ins += odd
         w = w.reshape(-1, wide, ins, w.shape[-1])
         whole = ins // depth * depth
         parts = []
@@ -186,7 +195,8 @@ def packed(weight: Constant, groups: int, nr: int, depth: int) -> Constant:
             if lo < hi:
                 part = w[:, :, lo:hi].reshape(len(w), wide, -1, step, w.shape[-1])
                 parts.append(part.transpose(0, 2, 4, 3, 1).reshape(len(w), -1))
-        return np.ascontiguousarray(np.concatenate(parts, axis=1), np.float32)
+        made = np.concatenate(parts, axis=1)
+        return paired(made, wide) if half else np.ascontiguousarray(made, np.float32)
 
     return weight.then(pack)
 

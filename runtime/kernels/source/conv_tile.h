@@ -1,0 +1,65 @@
+// What tiles of float32 and of bfloat16 share: their shapes, and what follows the sums.
+#pragma once
+#include "activation.h"
+#include "conv.h"
+#include "vector.h"
+
+enum { MOST_VECTORS = MOST_BLOCKS * PARTS };
+
+// All tile shapes: X(pixels, blocks). Accumulators, weights and one input have to
+// fit the registers: 32 vectors of 16 or of 4, or 16 vectors of 8.
+#if WIDTH == 16
+#define ROWS_OF {0, 14, 14, 9, 6}
+#define TILES(X, S)                                                                  \
+    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S) X(7, 1, S)     \
+    X(8, 1, S) X(9, 1, S) X(10, 1, S) X(11, 1, S) X(12, 1, S) X(13, 1, S)            \
+    X(14, 1, S) X(1, 2, S) X(2, 2, S) X(3, 2, S) X(4, 2, S) X(5, 2, S) X(6, 2, S)    \
+    X(7, 2, S) X(8, 2, S) X(9, 2, S) X(10, 2, S) X(11, 2, S) X(12, 2, S)             \
+    X(13, 2, S) X(14, 2, S) X(1, 3, S) X(2, 3, S) X(3, 3, S) X(4, 3, S) X(5, 3, S)   \
+    X(6, 3, S) X(7, 3, S) X(8, 3, S) X(9, 3, S) X(1, 4, S) X(2, 4, S) X(3, 4, S)     \
+    X(4, 4, S) X(5, 4, S) X(6, 4, S)
+#elif WIDTH == 8
+#define ROWS_OF {0, 6, 3, 0, 1}
+#define TILES(X, S)                                                                  \
+    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S)                \
+    X(1, 2, S) X(2, 2, S) X(3, 2, S) X(1, 4, S)
+#else
+#define ROWS_OF {0, 6, 3, 0, 0}
+#define TILES(X, S)                                                                  \
+    X(1, 1, S) X(2, 1, S) X(3, 1, S) X(4, 1, S) X(5, 1, S) X(6, 1, S)                \
+    X(1, 2, S) X(2, 2, S) X(3, 2, S)
+#endif
+
+// Where the results go, which is seldom in cache; a sum to add often is there too.
+INLINE void ask_for_results(const int R, const int NR, const piece *p) {
+    const int is_deep = p->t->n_last && p->runs[p->t->last].length > LANES;
+    if (R > 2 && (p->record->blocks > 1 || is_deep)) {
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < NR; j++)
+            __builtin_prefetch(p->out + p->to[r] + j * p->record->out_step, 1, 3);
+    }
+}
+
+INLINE void add_bias(const int R, const int NR, vec (*acc)[MOST_VECTORS],
+                     const piece *p) {
+    UNROLLED for (int j = 0; j < NR * PARTS; j++) {
+        const vec b = load(p->bias + WIDTH * j);
+        UNROLLED for (int r = 0; r < R; r++) acc[r][j] += b;
+    }
+}
+
+// The residual, the activation, and the results.
+INLINE void leave(const int R, const int NR, vec (*acc)[MOST_VECTORS], const piece *p) {
+    const conv_record *record = p->record;
+    const int64_t step = record->out_step;
+    const int n = NR * PARTS;
+    if (p->residual) {
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+            acc[r][j] += load(p->residual + p->to[r] + j / PARTS * step
+                              + j % PARTS * WIDTH);
+    }
+    UNROLLED for (int r = 0; r < R; r++)
+        activate_cheaply(n, acc[r], record->act, record->low, record->high);
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+        store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
+}
+
