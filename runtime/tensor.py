@@ -14,11 +14,13 @@ from burnish.arguments import replaced_by
 from burnish.autodiff import Gradients, Node, Variable, backward, recording
 from burnish.backend import Device, dtype_from, is_kind, on_host
 from burnish.display import describe
-from burnish.distributions import Default, Distribution, Normal, Uniform
 from burnish.errors import InputError
 from burnish.habits import Fixed, TensorModule, missing
 from burnish.methods import Methods, shape_from
 from burnish.steps import call, draw
+
+if TYPE_CHECKING:
+    from burnish.distributions import Distribution
 
 
 class Tensor(Methods):
@@ -300,6 +302,8 @@ class Tensor(Methods):
 
         shape: an integer or a tuple; distribution: one of `burnish.distributions`.
         """
+        from burnish.distributions import Default
+
         device = Device(device)
         dtype = dtype or device.float_dtype
         source = Default() if distribution is None else distribution
@@ -319,11 +323,15 @@ class Tensor(Methods):
     @classmethod
     def rand(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
         """Uniform in [0, 1), from `burnish.seed`'s source."""
+        from burnish.distributions import Uniform
+
         return cls.random(shape_from(shape), Uniform(), dtype=dtype, device=device)
 
     @classmethod
     def randn(cls, *shape: Any, dtype: Any = None, device: Any = "cpu") -> Tensor:
         """Normal with mean 0 and deviation 1, from `burnish.seed`'s source."""
+        from burnish.distributions import Normal
+
         return cls.random(shape_from(shape), Normal(), dtype=dtype, device=device)
 
     if not TYPE_CHECKING:  # checkers know what there is

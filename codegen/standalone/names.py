@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import util
+from itertools import chain
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from burnish.codegen.errors import ConversionError
@@ -167,7 +168,8 @@ def read(module: str, text: str) -> Page:
     """A module's top level."""
     tree = ast.parse(text)
     made = Page(module, text, tree, Places(text))
-    for stmt in tree.body:
+    lazy = (stmt.body for stmt in tree.body if isinstance(stmt, ast.With))
+    for stmt in chain(tree.body, *lazy):
         if isinstance(stmt, ast.Import | ast.ImportFrom):
             made.imported.update(imports(stmt))
         elif isinstance(stmt, ast.FunctionDef | ast.ClassDef):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ def namespace(*arrays: Any) -> Any:
         if isinstance(array, np.ndarray):
             return np
         if (cupy := sys.modules.get("cupy")) and isinstance(array, cupy.ndarray):
+            if at_first_cupy:
+                _begin()
             return cupy
         if type(array) is symbols.Symbol:
             return symbols.library
@@ -31,6 +34,15 @@ def namespace(*arrays: Any) -> Any:
             if isinstance(array, xp.ndarray):
                 return xp
     return np
+
+
+at_first_cupy: list[Callable[[], object]] = []
+"""What is done once, when a device or an array of CuPy is first met."""
+
+
+def _begin() -> None:
+    while at_first_cupy:
+        at_first_cupy.pop()()
 
 
 def as_indices(array: Any) -> Any:
@@ -75,6 +87,7 @@ def library(kind: str) -> Any:
         count = 0
     if count == 0:
         raise DeviceError("device cuda: CuPy is installed but finds no GPU")
+    _begin()
     return cupy
 
 

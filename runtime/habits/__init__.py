@@ -5,7 +5,9 @@ Asked only where an attribute is missing, so that the error says what to write i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -80,6 +82,15 @@ def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError
     owner: "Tensor", "Module", "Optimizer" or a package; known: the names that it has;
     kind: what to call it.
     """
+    if _is_module(owner, name):  # `from burnish import data` asks for a name first
+        write = f"write from {owner} import {name}"
+        return AttributeError(f"{owner} has no {name!r} before its import: {write}")
     from burnish.habits.meant import meant
 
     return meant(owner, name, known, kind)
+
+
+def _is_module(package: str, name: str) -> bool:
+    """Whether a package has a module of that name, imported or not."""
+    path = vars(sys.modules[package]).get("__path__") if package in sys.modules else ()
+    return bool(path and PathFinder.find_spec(f"{package}.{name}", path))

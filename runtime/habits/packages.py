@@ -166,18 +166,6 @@ STARTS = {
 }
 
 PACKAGE = {
-    **{
-        name: f"from burnish import {name}"
-        for name in (
-            "optim",
-            "data",
-            "learner",
-            "generation",
-            "training",
-            "quantization",
-            "store",
-        )
-    },
     "no_grad": "from burnish.autodiff import no_grad, or model.valid()",
     "inference_mode": "model.valid(): no gradients are recorded on its device",
     "enable_grad": 'a tensor on an autodiff device: x.to("cpu:autodiff")',

@@ -7,7 +7,6 @@ from typing import Any
 from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
-from burnish.nn.choose import activation
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
@@ -103,6 +102,8 @@ class PositionWiseFeedForward(Layer):
         self.d_model = d_model
         self.d_ff = d_ff
         self.linear_inner = Linear(d_model, d_ff, dtype=dtype)
+        from burnish.nn.choose import activation  # brings every activation
+
         self.act = activation(act)
         self.dropout = Dropout(dropout)
         self.linear_outer = Linear(d_ff, d_model, dtype=dtype)

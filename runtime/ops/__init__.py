@@ -11,9 +11,9 @@ their own: of any number of arrays `sum_of`, `mean_of`, `max_of`, `min_of`.
 
 from typing import TYPE_CHECKING
 
+from burnish.backend.namespace import at_first_cupy as _at_first_cupy
 from burnish.habits import exported, missing
 from burnish.ops import _cpu as _cpu
-from burnish.ops import _gpu as _gpu
 from burnish.ops._kernels import memory_bound as _memory_bound
 from burnish.ops._shapes import broadcast_to as broadcast_to
 from burnish.ops._shapes import cast as cast
@@ -360,6 +360,14 @@ round = arithmetic.round_
 sum = along.sum_
 
 _memory_bound.mark()
+
+
+def _with_gpu() -> None:
+    """Register the kernels for CuPy's arrays, which a process without them lacks."""
+    from burnish.ops import _gpu as _gpu
+
+
+_at_first_cupy.append(_with_gpu)
 
 
 if not TYPE_CHECKING:  # checkers read the imports

@@ -13,6 +13,7 @@ from burnish.backend.cuda.elementwise import fused, optimizer
 from burnish.backend.cuda.kernels import render
 from burnish.backend.symbols import Script, Unwritten
 from burnish.operator import registry
+from burnish.ops import _gpu as _gpu  # registers kernels for CuPy's arrays
 from burnish.ops._kernels import slopes
 from burnish.ops.activation import piecewise, smooth
 

@@ -22,7 +22,6 @@ from burnish.errors import InputError
 from burnish.habits import Count, Fixed, missing
 from burnish.lowbit.files import arrays
 from burnish.nn.adapters.applying import computed, make_plain, reparameterize
-from burnish.nn.adapters.lora import Lora, QLora
 from burnish.nn.adapters.reparameterize import Reparameterizer
 from burnish.nn.core import notebook, record, tables
 from burnish.nn.core.display import tree
@@ -241,6 +240,8 @@ class Module(Holder):
         None is the weight's (float32 for halves). `unfreeze(group)` lets others train
         too. Raises InputError for a parameter that has adapters already.
         """
+        from burnish.nn.adapters.lora import Lora
+
         return self._adapted(Lora(rank, alpha, dtype), group)
 
     def apply_qlora(
@@ -257,9 +258,11 @@ class Module(Holder):
         block_size: how many values of a row share a scale. Weights that a Quantizer has
         made small stay so under `apply_lora`, which is the same with any scheme.
         """
+        from burnish.nn.adapters.lora import QLora
+
         return self._adapted(QLora(rank, alpha, dtype, bits, block_size), group)
 
-    def _adapted(self, method: Lora, group: ParamGroup | None) -> Self:
+    def _adapted(self, method: Reparameterizer, group: ParamGroup | None) -> Self:
         self.apply_reparameterization(method, group)
         return self.freeze(ParamGroup.all() - ParamGroup.adapters())
 

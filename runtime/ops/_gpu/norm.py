@@ -6,25 +6,25 @@ from math import prod
 
 from burnish.backend import namespace
 from burnish.backend.cuda.norms import channels, residual, rows
-from burnish.ops import norm
 from burnish.ops._gpu.call import plain
 from burnish.ops._kernels.blocks import blockwise
+from burnish.ops.norm import batch_norm, channel_norm, layer_norm_from, rms_norm_from
 
 
-@norm.layer_norm_from.on("cupy", takes_bfloat16=True)
+@layer_norm_from.on("cupy", takes_bfloat16=True)
 def _(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight, bias)
     y = _normed_rows(x, weight, bias, n, eps, True) if fits else None
     if y is None:
-        return plain(norm.layer_norm_from, x, weight, bias, axis=axis, eps=eps)
+        return plain(layer_norm_from, x, weight, bias, axis=axis, eps=eps)
     return y
 
 
-@norm.rms_norm_from.on("cupy", takes_bfloat16=True)
+@rms_norm_from.on("cupy", takes_bfloat16=True)
 def _(x, weight=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight)
     y = _normed_rows(x, weight, None, n, eps, False) if fits else None
-    return plain(norm.rms_norm_from, x, weight, axis=axis, eps=eps) if y is None else y
+    return plain(rms_norm_from, x, weight, axis=axis, eps=eps) if y is None else y
 
 
 def _normed_rows(x, weight, bias, n, eps, center):
@@ -33,21 +33,21 @@ def _normed_rows(x, weight, bias, n, eps, center):
     return rows.layer_norm(x, weight, bias, n, eps, center) if y is None else y
 
 
-@norm.layer_norm_from.vjp("x", "weight", "bias", on="cupy")
+@layer_norm_from.vjp("x", "weight", "bias", on="cupy")
 def _(g, y, x, weight=None, bias=None, *, axis, eps):
     n, fits = _row(x, axis, weight, bias)
     parts = rows.layer_norm_gradient(g, x, weight, n, eps, True) if fits else None
     return NotImplemented if parts is None else _shaped(parts, (x, weight, bias))
 
 
-@norm.rms_norm_from.vjp("x", "weight", on="cupy")
+@rms_norm_from.vjp("x", "weight", on="cupy")
 def _(g, y, x, weight=None, *, axis, eps):
     n, fits = _row(x, axis, weight)
     parts = rows.layer_norm_gradient(g, x, weight, n, eps, False) if fits else None
     return NotImplemented if parts is None else _shaped(parts[:2], (x, weight))
 
 
-@norm.batch_norm.on("cupy")
+@batch_norm.on("cupy")
 def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
     lead = (-1, *(1,) * (x.ndim - 2))
     given = (running_mean, running_var, weight, bias)
@@ -55,13 +55,13 @@ def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
     return blockwise(_standardized, x, *beside, eps)
 
 
-@norm.channel_norm.on("cupy")
+@channel_norm.on("cupy")
 def _(x, scale=None, bias=None, *, eps=1e-5):
     found = channels.batch_norm(x, scale, bias, eps)
-    return norm.channel_norm.value(x, scale, bias, eps=eps) if found is None else found
+    return channel_norm.value(x, scale, bias, eps=eps) if found is None else found
 
 
-@norm.channel_norm.vjp("x", "scale", "bias", on="cupy")
+@channel_norm.vjp("x", "scale", "bias", on="cupy")
 def _(g, y, x, scale=None, bias=None, *, eps):
     slope, *others = g
     if slope is None or any(other is not None for other in others):

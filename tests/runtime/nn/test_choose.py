@@ -27,7 +27,7 @@ def test_an_activation_by_name(name, options, text):
 def test_every_activation_has_its_name():
     layers = [
         layer
-        for layer in vars(nn).values()
+        for layer in (getattr(nn, name) for name in nn.__all__)
         if isinstance(layer, type)
         and layer.__module__.startswith("burnish.nn.activations.")
     ]

@@ -102,8 +102,8 @@ SEVERAL = {
 }
 FUNCTIONS = {
     name: layer.function.__name__
-    for name, layer in vars(nn).items()
-    if inspect.isclass(layer) and hasattr(layer, "function")
+    for name in nn.__all__
+    if inspect.isclass(layer := getattr(nn, name)) and hasattr(layer, "function")
 }
 
 

@@ -11,8 +11,8 @@ from burnish.nn.losses.criterion import Criterion
 
 LAYERS = [
     name
-    for name, item in vars(nn).items()
-    if inspect.isclass(item) and issubclass(item, nn.Module)
+    for name in nn.__all__
+    if inspect.isclass(item := getattr(nn, name)) and issubclass(item, nn.Module)
 ]
 # dtype comes last; no device; nothing is done in place, nothing is sparse
 LEFT_OUT = {

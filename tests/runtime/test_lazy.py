@@ -1,0 +1,56 @@
+"""Packages' names are imported when they are asked for, and are there before."""
+
+import subprocess
+import sys
+
+import pytest
+
+from burnish.lazy import Names
+
+
+def loaded(program: str) -> set[str]:
+    """Modules of Burnish in a process of its own after some statements."""
+    program += "; import sys; print(*(m for m in sys.modules if m[:8] == 'burnish.'))"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_burnish_brings_operators_and_no_layers():
+    names = loaded("import burnish")
+    assert {"burnish.ops.spatial.conv", "burnish.tensor"} <= names
+    apart = ("nn.core", "nn.linear", "ops._gpu", "lowbit", "serialize", "plan")
+    assert not [n for n in names if n.startswith(tuple(f"burnish.{a}" for a in apart))]
+
+
+def test_a_layer_brings_its_own_modules_alone():
+    names = loaded("from burnish import nn; nn.Linear(2, 3)")
+    assert "burnish.nn.linear" in names
+    assert not names & {"burnish.nn.recurrent.layers", "burnish.nn.losses.criterion"}
+
+
+@pytest.mark.parametrize("package", ["burnish", "burnish.nn", "burnish.ops"])
+def test_every_public_name_is_listed_and_imported(package):
+    program = f"import {package} as p; [getattr(p, name) for name in p.__all__]"
+    loaded(f"{program}; assert set(p.__all__) <= set(dir(p))")
+    loaded(f"from {package} import *")
+
+
+def test_statements_within_the_block_import_nothing():
+    package = {"__name__": "burnish.data", "__builtins__": __builtins__}
+    lines = "from burnish.nowhere import a as a", "from burnish.lazy import Names as b"
+    names = Names(package)
+    package["names"] = names
+    exec("with names:\n    " + "\n    ".join(lines), package)
+    assert list(names) == ["a", "b"]
+    assert "b" not in package
+    assert names["b"] is package["b"] is Names
+    with pytest.raises(ModuleNotFoundError, match=r"burnish\.nowhere"):
+        names["a"]
+
+
+def test_a_block_that_fails_leaves_imports_as_they_were():
+    before = __import__
+    with pytest.raises(ZeroDivisionError), Names({"__name__": "p"}):
+        1 / 0  # noqa: B018
+    assert __builtins__["__import__"] is before
