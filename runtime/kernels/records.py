@@ -163,9 +163,9 @@ RECORDS = (
         "trees",
         "x roots features thresholds yes no modes missing targets weights space out "
         "fault",
-        "rows width trees nodes leaves votes outputs groups how divisor",
+        "rows width trees nodes leaves votes outputs groups how divisor is_double",
     ),
-    _record("votes", "space out", "rows outputs groups how divisor"),
+    _record("votes", "space out", "rows outputs groups how divisor is_double"),
     _record(
         "pack",
         "x out",
@@ -317,6 +317,9 @@ WHOLE = {name: i for i, name in enumerate(_WHOLE.split())}
 _WHOLE_KINDS = "int64 bool float32 int32 int8 uint8"
 WHOLE_KINDS = {name: i for i, name in enumerate(_WHOLE_KINDS.split())}
 """Dtypes that they read and write; of single precision they read the whole part."""
+
+HELD_KINDS = (*WHOLE_KINDS, "float64")
+"""Dtypes of the values that plans hold and move."""
 
 READS = {"dense": 0, "one": 1, "strided": 2, "drawn": 3, "drawn_rows": 4}
 RESULTS = {"values": 0, "bools": 1, "sums": 2}

@@ -128,6 +128,21 @@ def product(node: Node, around: Around) -> Node | None:
     )
 
 
+def cast_choice(node: Node, around: Around) -> Node | None:
+    """A choice of two numbers, which NumPy makes in float64, and a cast -> a choice."""
+    if node.name != "cast" or node.result.dtype != np.float32:
+        return None
+    made = around.only(node.args[0], "where")
+    if made is None or made.result.shape != node.result.shape:
+        return None
+    mask, *numbers = made.args
+    if not all(isinstance(n, int | float) for n in numbers):
+        return None
+    with np.errstate(over="ignore"):
+        rounded = [float(np.float32(n)) for n in numbers]
+    return _joined(made, node, args=[mask, *rounded])
+
+
 def swish(node: Node, around: Around) -> Node | None:
     """x * sigmoid(x) -> swish(x)"""
     if node.name != "mul":
@@ -271,6 +286,7 @@ def programs(node: Node, around: Around) -> Node | None:
 RULES: tuple[Rule, ...] = (
     bounded_norm,
     gated_norm,
+    cast_choice,
     product,  # so that the next ones see products alone
     swish,
     padded_conv,

@@ -16,7 +16,7 @@ from burnish.capture import Program
 from burnish.capture.line import refs
 from burnish.kernels.direct import address
 from burnish.kernels.library import Library
-from burnish.kernels.records import WHOLE_KINDS, WORDS
+from burnish.kernels.records import HELD_KINDS, WORDS
 from burnish.kernels.same import Same
 from burnish.nn.core.param import Stored, version
 from burnish.plan.cpu import (
@@ -505,4 +505,4 @@ def _count(program: Program) -> int:
 
 
 def _is_known(value: Value) -> bool:
-    return str(value.dtype) in WHOLE_KINDS
+    return str(value.dtype) in HELD_KINDS

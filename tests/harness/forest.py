@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def forest(seed, trees=7, depth=6, width=5):
+def forest(seed, trees=7, depth=6, width=5, dtype=np.float32):
     """Arrays of full trees, of nodes that ask at random, with two votes a leaf."""
     rng = np.random.default_rng(seed)
     inner = 2**depth - 1
@@ -18,11 +18,11 @@ def forest(seed, trees=7, depth=6, width=5):
     return {
         "roots": np.arange(trees) * inner,
         "features": rng.integers(0, width, trees * inner),
-        "thresholds": rng.integers(-1, 2, trees * inner).astype(np.float32),
+        "thresholds": rng.integers(-1, 2, trees * inner).astype(dtype),
         "yes": sides[:, 0].ravel(),
         "no": sides[:, 1].ravel(),
         "targets": rng.integers(0, 4, (leaves, 2)),
-        "weights": rng.standard_normal((leaves, 2)).astype(np.float32),
+        "weights": rng.standard_normal((leaves, 2)).astype(dtype),
         "modes": rng.integers(0, 6, trees * inner).astype(np.uint8),
         "missing": rng.random(trees * inner) < 0.5,
     }

@@ -6,12 +6,16 @@
 enum { WALKS = 8 };  // walks at a time, each of which waits for memory of its own
 
 typedef struct {
-    const float *x, *thresholds, *weights;
+    const void *x, *thresholds, *weights;  // float, or double
     const int64_t *roots, *features, *yes, *no, *targets;
     const uint8_t *modes, *missing;
 } forest;
 
-INLINE int64_t says_yes(int mode, float value, float threshold) {
+INLINE double number(const void *from, int64_t i, int is_double) {
+    return is_double ? ((const double *)from)[i] : (double)((const float *)from)[i];
+}
+
+INLINE int64_t says_yes(int mode, double value, double threshold) {
     switch (mode) {
         case 0: return value <= threshold;
         case 1: return value < threshold;
@@ -25,8 +29,10 @@ INLINE int64_t says_yes(int mode, float value, float threshold) {
 
 // Every place becomes ~leaf. Returns whether an index was out of range or nodes form a
 // cycle; such a walk is at leaf 0.
-INLINE int64_t descended(const trees_record *r, const forest *f, const float *const *row,
-                         int64_t *place, int64_t some, int is_plain) {
+// row: where each walk's row begins in x.
+INLINE int64_t descended(const trees_record *r, const forest *f, const int64_t *row,
+                         int64_t *place, int64_t some, int has_modes, int has_missing,
+                         int is_double) {
     int64_t fault = 0, going = 1, steps = 0;
     for (; going && steps <= r->nodes; steps++) {
         going = 0;
@@ -37,10 +43,10 @@ INLINE int64_t descended(const trees_record *r, const forest *f, const float *co
                 fault = 1, place[i] = -1;
                 continue;
             }
-            const float value = row[i][f->features[n]];
-            const int mode = is_plain || !f->modes ? 0 : f->modes[n];
-            int64_t is = says_yes(mode, value, f->thresholds[n]);
-            if (!is_plain && f->missing && f->missing[n]) is |= value != value;
+            const double value = number(f->x, row[i] + f->features[n], is_double);
+            const int mode = has_modes ? f->modes[n] : 0;
+            int64_t is = says_yes(mode, value, number(f->thresholds, n, is_double));
+            if (has_missing && value != value) is |= f->missing[n];
             const int64_t *side = is ? f->yes : f->no;
             place[i] = side[n];
             going |= place[i] >= 0;
@@ -49,6 +55,14 @@ INLINE int64_t descended(const trees_record *r, const forest *f, const float *co
     for (int64_t i = 0; i < some; i++)
         if (place[i] >= 0 || ~place[i] >= r->leaves) fault = 1, place[i] = -1;
     return fault;
+}
+
+INLINE int64_t descended_as(const trees_record *r, const forest *f, const int64_t *row,
+                            int64_t *place, int64_t some, int is_double) {
+    if (f->modes && f->missing) return descended(r, f, row, place, some, 1, 1, is_double);
+    if (f->modes) return descended(r, f, row, place, some, 1, 0, is_double);
+    if (f->missing) return descended(r, f, row, place, some, 0, 1, is_double);
+    return descended(r, f, row, place, some, 0, 0, is_double);
 }
 
 INLINE double joined(int64_t how, double total, double vote) {
@@ -67,25 +81,22 @@ static int64_t counted(const trees_record *r, const forest *f, int64_t from, int
     for (int64_t i = low * columns; i < high * columns; i++) total[i] = start;
     int64_t tree = from, at_row = low, fault = 0;
     while (tree < to) {
-        const float *row[WALKS];
-        int64_t place[WALKS], rows[WALKS], some = 0;
+        int64_t row[WALKS], place[WALKS], rows[WALKS], some = 0;
         for (; some < WALKS && tree < to; some++) {
             rows[some] = at_row;
-            row[some] = f->x + at_row * r->width;
+            row[some] = at_row * r->width;
             place[some] = f->roots[tree];
             if (++at_row == high) at_row = low, tree++;
         }
-        if (f->modes || f->missing)
-            fault |= descended(r, f, row, place, some, 0);
-        else
-            fault |= descended(r, f, row, place, some, 1);
+        fault |= r->is_double ? descended_as(r, f, row, place, some, 1)
+                              : descended_as(r, f, row, place, some, 0);
         for (int64_t i = 0; i < some && !fault; i++) {
             const int64_t first = ~place[i] * r->votes;
             for (int64_t v = first; v < first + r->votes; v++) {
                 const int64_t target = f->targets[v];
                 if ((uint64_t)target >= (uint64_t)columns) return 1;
                 double *sum = total + rows[i] * columns + target;
-                *sum = joined(r->how, *sum, (double)f->weights[v]);
+                *sum = joined(r->how, *sum, number(f->weights, v, r->is_double != 0));
             }
         }
     }
@@ -93,16 +104,20 @@ static int64_t counted(const trees_record *r, const forest *f, int64_t from, int
 }
 
 // out (rows, outputs): the totals (groups, rows, outputs + 1) of groups of trees joined.
-static void joined_groups(const double *total, float *out, int64_t low, int64_t high,
+static void joined_groups(const double *total, void *out, int64_t low, int64_t high,
                           int64_t rows, int64_t outputs, int64_t groups, int64_t how,
-                          int64_t divisor) {
+                          int64_t divisor, int64_t is_double) {
     for (int64_t i = low; i < high; i++)
         for (int64_t k = 0; k < outputs; k++) {
             double sum = total[i * (outputs + 1) + k];
             for (int64_t g = 1; g < groups; g++)
                 sum = joined(how, sum, total[(g * rows + i) * (outputs + 1) + k]);
             if (how != VOTES_SUM && isinf(sum)) sum = 0;  // nobody voted
-            out[i * outputs + k] = (float)(sum / (double)divisor);
+            sum /= (double)divisor;
+            if (is_double)
+                ((double *)out)[i * outputs + k] = sum;
+            else
+                ((float *)out)[i * outputs + k] = (float)sum;
         }
 }
 
@@ -128,12 +143,12 @@ void trees(const void *record, const call *c, int64_t part, int64_t parts) {
     if (fault) *(int64_t *)at(c, r->fault) = 1;
     if (r->groups == 1)
         joined_groups(space, at(c, r->out), first, behind, r->rows, r->outputs, 1, r->how,
-                      r->divisor);
+                      r->divisor, r->is_double);
 }
 
 void votes(const void *record, const call *c, int64_t part, int64_t parts) {
     const votes_record *r = record;
     SHARE(r->rows);
     joined_groups(at(c, r->space), at(c, r->out), first, behind, r->rows, r->outputs,
-                  r->groups, r->how, r->divisor);
+                  r->groups, r->how, r->divisor, r->is_double);
 }

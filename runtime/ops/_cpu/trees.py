@@ -25,7 +25,7 @@ def _(
     members=None, *, outputs, aggregate="sum",
 ):  # fmt: skip
     y = None
-    if members is None and x.dtype == np.float32 and usable():
+    if members is None and x.dtype in _FLOATS and usable():
         held = (roots, features, thresholds, yes, no, targets, weights, modes, missing)
         run = _run(x, held, outputs, aggregate)
         y = None if run is None else run(np.ascontiguousarray(x))
@@ -60,12 +60,12 @@ def _run(x: Array, held: tuple[Any, ...], outputs: int, aggregate: str) -> Run |
     if x.ndim != 2 or not x.size:
         return None
     parts = direct.shares(len(x) * len(held[0]) * _STEPS)
-    key = (*map(id, held), x.shape, outputs, aggregate, parts)
+    key = (*map(id, held), x.shape, x.dtype, outputs, aggregate, parts)
     found = _prepared.get(key)
     if found is not None:
         return found.run
     fields = dict(zip(_KINDS, held, strict=True))
-    if not _fits(fields):
+    if not _fits(fields, x.dtype):
         return None
 
     def forget(_: Any) -> None:
@@ -74,7 +74,7 @@ def _run(x: Array, held: tuple[Any, ...], outputs: int, aggregate: str) -> Run |
     alive = [weakref.ref(array, forget) for array in held if array is not None]
     if len(_prepared) >= _MOST:
         _prepared.clear()
-    run = _call(x.shape, fields, outputs, aggregate, parts)
+    run = _call(x, fields, outputs, aggregate, parts)
     _prepared[key] = _Prepared(run, alive)
     return run
 
@@ -82,23 +82,25 @@ def _run(x: Array, held: tuple[Any, ...], outputs: int, aggregate: str) -> Run |
 _KINDS = {
     "roots": np.int64,
     "features": np.int64,
-    "thresholds": np.float32,
+    "thresholds": None,
     "yes": np.int64,
     "no": np.int64,
     "targets": np.int64,
-    "weights": np.float32,
+    "weights": None,
     "modes": np.uint8,
     "missing": np.bool_,
 }
-"""The kernel's arrays, in the operator's order, and their dtypes."""
+"""The kernel's arrays, in the operator's order, and their dtypes; None is that of x."""
+
+_FLOATS = (np.float32, np.float64)
 
 
-def _fits(fields: dict[str, Any]) -> bool:
+def _fits(fields: dict[str, Any], dtype: Any) -> bool:
     """Whether the kernel goes down such trees."""
     for name, array in fields.items():
         if array is None:
             continue
-        if array.dtype != _KINDS[name] or not array.flags.c_contiguous:
+        if array.dtype != (_KINDS[name] or dtype) or not array.flags.c_contiguous:
             return False
     nodes = ("features", "thresholds", "yes", "no", "modes", "missing")
     shapes = {fields[name].shape for name in nodes if fields[name] is not None}
@@ -107,17 +109,13 @@ def _fits(fields: dict[str, Any]) -> bool:
 
 
 def _call(
-    shape: tuple[int, ...],
-    fields: dict[str, Any],
-    outputs: int,
-    aggregate: str,
-    parts: int,
+    x: Array, fields: dict[str, Any], outputs: int, aggregate: str, parts: int
 ) -> Run:
     from burnish.kernels import direct
 
-    rows, width = shape
+    (rows, width), dtype = x.shape, x.dtype
     count = len(fields["roots"])
-    ends = dict(trees.totals(rows, count, outputs, aggregate))
+    ends = dict(trees.totals(rows, count, outputs, aggregate, dtype))
     sizes = {"width": width, "trees": count, "nodes": len(fields["yes"])}
     sizes |= {"leaves": len(fields["targets"]), "votes": fields["targets"].shape[1]}
     calls = [("trees", parts, fields | ends | sizes)]
@@ -127,7 +125,7 @@ def _call(
     space_shape = ends["groups"], rows, outputs + 1
 
     def run(x: Array) -> Array | None:
-        out, fault = np.empty((rows, outputs), np.float32), np.zeros(1, np.int64)
+        out, fault = np.empty((rows, outputs), dtype), np.zeros(1, np.int64)
         launch(x, np.empty(space_shape), out, fault)
         return None if fault[0] else out
 

@@ -88,7 +88,9 @@ def tree_ensemble(
     return total.astype(weights.dtype)
 
 
-def totals(rows: int, trees: int, outputs: int, aggregate: str) -> dict[str, int]:
+def totals(
+    rows: int, trees: int, outputs: int, aggregate: str, dtype: Any
+) -> dict[str, int]:
     """The fields that the kernels `trees` and `votes` share.
 
     Threads share rows; where these are few, groups of trees. There are as many groups
@@ -103,6 +105,7 @@ def totals(rows: int, trees: int, outputs: int, aggregate: str) -> dict[str, int
         "groups": min(max(worth, 1), trees, _FEW_ROWS),
         "how": VOTES.get(aggregate, VOTES["sum"]),
         "divisor": trees if aggregate == "average" else 1,
+        "is_double": int(dtype == np.float64),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.kernels.records import WHOLE_KINDS
+from burnish.kernels.records import HELD_KINDS
 from burnish.operator import registry
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.convolution.conv import check
@@ -24,7 +24,7 @@ def _is_value(node: Node, x: Any) -> None:
 def _may_move(node: Node, x: Any) -> None:
     """Elements may be of any kind that plans hold."""
     need(isinstance(x, Value), "its input is a parameter")
-    need(str(x.dtype) in WHOLE_KINDS, f"its input is {x.dtype}")
+    need(str(x.dtype) in HELD_KINDS, f"its input is {x.dtype}")
     need(all(y.size for y in node.results), "it has no elements")
 
 

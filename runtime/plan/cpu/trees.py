@@ -8,7 +8,6 @@ import numpy as np
 
 from burnish.ops.ml.trees import totals
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 
@@ -26,7 +25,10 @@ def tree_ensemble(b: Builder, node: Node) -> None:
         zip(_NAMES.split(), others, strict=False)
     )
     need(isinstance(x, Value) and len(x.shape) == 2 and x.size, "its rows")
-    check(node, x, held["thresholds"], held["weights"])
+    kinds = {x.dtype, held["thresholds"].dtype, held["weights"].dtype}
+    one = kinds == {np.dtype(np.float32)} or kinds == {np.dtype(np.float64)}
+    need(one, "its numbers are neither all float32 nor all float64")
+    need(node.result.size, "it has no elements")
     need(held.pop("members") is None, "it asks for members of sets")
     known = all(isinstance(each, Constant | None) for each in held.values())
     need(known, "its trees are not known before")
@@ -48,7 +50,7 @@ def tree_ensemble(b: Builder, node: Node) -> None:
     trees, nodes = held["roots"].shape[0], held["yes"].shape[0]
     need(trees and nodes, "its trees are leaves")
     leaves, votes = held["targets"].shape
-    ends = dict(totals(rows, trees, outputs, node.options["aggregate"]))
+    ends = dict(totals(rows, trees, outputs, node.options["aggregate"], x.dtype))
     space, out = b.new(8 * ends["groups"] * rows * (outputs + 1)), b.result(node.result)
     b.add(
         "trees", b.shares(rows * trees * _STEPS), x=b.spot(x), fault=b.fault(),

@@ -410,10 +410,11 @@ def test_a_rule_of_the_users_is_traced(launched):
 @pytest.mark.parametrize("aggregate", ["sum", "average", "min", "max"])
 @pytest.mark.parametrize("bare", [(), ("modes",), ("missing",), ("modes", "missing")])
 @pytest.mark.parametrize("rows", [1, 9, 100])
-def test_trees(rows, bare, aggregate, launched):
-    x = np.rint(values(rows, 5))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_trees(dtype, rows, bare, aggregate, launched):
+    x = np.rint(values(rows, 5)).astype(dtype)
     x[::4, 1] = np.nan
-    trees = forest(rows) | dict.fromkeys(bare)
+    trees = forest(rows, dtype=dtype) | dict.fromkeys(bare)
     ours = tree_ensemble(x, *trees.values(), outputs=3, aggregate=aggregate)
     plain = tree_ensemble.value(x, *trees.values(), outputs=3, aggregate=aggregate)
     np.testing.assert_array_equal(ours, plain)

@@ -168,3 +168,16 @@ def test_a_last_change_of_layout_is_in_the_same_segment():
     conv = nn.Conv2d(3, 20, 3)
     x = Tensor(np.random.default_rng(0).standard_normal((1, 3, 9, 9)).astype("float32"))
     assert len(planned(conv, x).planned(x).segments) == 1
+
+
+def test_a_choice_of_two_numbers_and_its_cast_are_one_program():
+    """NumPy makes the choice in float64."""
+    bounds = (-1e9, 0.0), (0.1, 1), (3, 2), (True, 1e300)
+    mask = Tensor(np.random.default_rng(0).random((3, 5)) < 0.5)
+    for yes, no in bounds:
+
+        def chosen(m, yes=yes, no=no):
+            with np.errstate(over="ignore"):
+                return ops.where(m, yes, no).to("float32")
+
+        assert records(planned(chosen, mask)) == 1
