@@ -11,6 +11,9 @@
     @leaky_relu.on("cupy")
     def _(x, *, slope): ...
 
+    @leaky_relu.prepared
+    def _(x, *, slope): ...
+
     @leaky_relu.vjp("x", on="cupy")
     def _(g, y, x, *, slope): ...
 
@@ -26,6 +29,8 @@ one gradient for each. Rules are written with operators, so that they can be
 differentiated again, and are called only for arguments that need a gradient. A rule may
 return None: no gradient flows that way. A rule for one backend (`on=`) is a kernel: it
 is given plain arrays, and returns NotImplemented where the plain rule has to do it.
+What is `prepared` decides once for CuPy's arrays alike, in dtype, shape and strides: it
+returns a function of the arrays, or None where the plain value has to do it.
 
 `@memory_bound` above `@operator` lets balanced checkpointing compute the value again
 instead of keeping it.
@@ -53,6 +58,7 @@ import numpy as np
 from burnish.arguments import unfit
 from burnish.autodiff import Node, Variable, recording, wrapped
 from burnish.backend import Array, Device, bfloat16, namespace
+from burnish.backend.cuda.calls import called
 from burnish.checkpointing import Thin
 from burnish.errors import BurnishError, DeviceError, GradientError
 from burnish.habits import Size
@@ -123,6 +129,7 @@ class Operator(Function[P, A, T]):
         self.__module__ = value.__module__
         self.__doc__ = value.__doc__
         self.kernels: dict[str, Callable[..., Any]] = {}
+        self.prepare: Callable[..., Callable[..., Any] | None] | None = None
         self.takes_bfloat16: set[str] = set()
         function: Any = value
         code = function.__code__  # inspect.signature is slow, and there are hundreds
@@ -194,6 +201,15 @@ class Operator(Function[P, A, T]):
 
         return register
 
+    def prepared(self, prepare: F) -> F:
+        """Register what decides once how CuPy's arrays alike are computed.
+
+        prepare(*args, **options) returns a function of the arrays, bfloat16 among
+        them, or None.
+        """
+        self.prepare = prepare
+        return prepare
+
     if not TYPE_CHECKING:  # checkers see Function's
 
         def __call__(self, *args: Any, **options: Any) -> Any:
@@ -219,10 +235,14 @@ class Operator(Function[P, A, T]):
         return tuple(bound.arguments[name] for name in self.arguments), given
 
     def _compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        kernel = self.value
-        if self.kernels:
-            kernel = self.kernels.get(namespace(*args).__name__, kernel)
         try:
+            if self.prepare is not None and type(args[0]) is not np.ndarray:
+                value = called(self.prepare, args, options)
+                if value is not None:
+                    return value
+            kernel = self.value
+            if self.kernels:
+                kernel = self.kernels.get(namespace(*args).__name__, kernel)
             if bfloat16.possible() and options.get("dtype") is None:
                 return self._in_float32(kernel, args, options)
             return kernel(*args, **options)
@@ -256,10 +276,11 @@ class Operator(Function[P, A, T]):
             if isinstance(arg, Variable):
                 if arg.derived:
                     arg = arg.resolve()
+                place = arg.device
                 if device is None:
-                    device, kind = arg.device, arg.result_type()
-                elif arg.device is not device:
-                    device = self._common(device, arg.device)
+                    device, kind = place, arg.result_type()
+                elif place is not device:
+                    device = self._common(device, place)
                 raw.append(arg.data)
                 node = arg.node
                 if node is None:
@@ -278,14 +299,9 @@ class Operator(Function[P, A, T]):
         else:
             values = self.compute(given, options)
         several = isinstance(values, tuple)
-        if recorded and recording.paused:
-            recorded, recording.missed = False, True
-        if recorded:
-            recorded = any(map(_differentiable, values if several else (values,)))
         node = None
         if recorded:
-            make = Thin if device.is_balanced else Node
-            node = make(self, given, options, tuple(parents), values)
+            node = self._recorded(device, given, options, parents, values)
         if not several:
             return wrapped(kind, values, device, node)
         return tuple(
@@ -293,12 +309,30 @@ class Operator(Function[P, A, T]):
             for i, v in enumerate(values)
         )
 
+    def _recorded(
+        self,
+        device: Device,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        parents: list[Any],
+        values: Any,
+    ) -> Node | None:
+        """What `backward()` walks; None where gradients stop or nothing is recorded."""
+        if recording.paused:
+            recording.missed = True
+            return None
+        given = values if isinstance(values, tuple) else (values,)
+        if not any(map(_differentiable, given)):
+            return None
+        make = Thin if device.is_balanced else Node
+        return make(self, args, options, tuple(parents), values)
+
     def compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The value of plain arguments, as arrays also where it has no axes."""
         values = self._compute(args, options)
         if isinstance(values, tuple):
             return tuple(map(_array, values))
-        return _array(values)
+        return np.asarray(values) if isinstance(values, np.generic) else values
 
     def _common(self, one: Device, other: Device) -> Device:
         if one.inner() is not other.inner():

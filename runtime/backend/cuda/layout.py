@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda.calls import Run
 from burnish.backend.cuda.kernels import LONG, kernel
 
 _TILE = 32
@@ -77,18 +79,48 @@ def _in_words(array: Any) -> bool:
     return bool(last == array.itemsize and not ends & 15)
 
 
+def prepared_reshape(array: Any, shape: tuple[int, ...]) -> Run:
+    """How to give arrays alike a shape of as many elements, all of them known."""
+    from cupy import ndarray
+
+    if array._c_contiguous or not array.size:
+        return lambda array: array.reshape(shape)
+    view = array.view()
+    try:
+        view.shape = shape
+    except (AttributeError, ValueError):  # it is no view
+        if not _in_words(array):
+            return lambda array: contiguous(array).reshape(shape)
+    else:
+        return lambda array: array.reshape(shape)
+    dtype = array.dtype
+    launch = _gather(array)
+
+    def run(array: Any) -> Any:
+        made = ndarray(shape, dtype)
+        launch(array, made)
+        return made
+
+    return run
+
+
 def _gathered(array: Any) -> Any:
     import cupy
 
     made = cupy.ndarray(array.shape, array.dtype)
+    _gather(array)(array, made)
+    return made
+
+
+def _gather(array: Any) -> Callable[[Any, Any], None]:
+    """What writes rows of an array, and of any alike, one after another."""
     lead = [1] * (4 - array.ndim)
     n1, n2, n3 = [*lead, *array.shape][1:]
     size = array.nbytes // 16
     sizes = map(np.int32, (size, n1, n2, n3 * array.itemsize // 16))
     steps = (*(0 for _ in lead), *(step // 16 for step in array.strides[:-1]))
-    run = kernel("gathered")
-    run((-(-size // 256),), (256,), (array, made, *sizes, *steps))
-    return made
+    run, blocks, ends = kernel("gathered"), (-(-size // 256),), (*sizes, *steps)
+    return lambda array, made: run(blocks, (256,), (array, made, *ends))
 
 
 def _turn(x: Any, y: Any, count: int, rows: int, columns: int) -> None:
@@ -149,25 +181,33 @@ def joined(arrays: Any) -> Any:
     return made
 
 
-def taken(table: Any, ids: Any) -> Any:
-    """The rows of a table (rows, n) with these numbers, (*ids.shape, n), or None.
+def prepared_rows(ids: Any, table: Any) -> Run | None:
+    """How to take rows of a table (rows, n) by number: (*ids.shape, n), or None.
 
     ids: int32 or int64; outside of the table they wrap.
     """
-    import cupy
+    from cupy import ndarray
 
+    if ids.dtype.char not in "il" or not ids.size or table.ndim != 2 or not table.size:
+        return None
     width = table.shape[1] * table.itemsize
     if not table._c_contiguous or (width | table.data.ptr) & 15 or ids.size >= LONG:
         return None
-    ids = contiguous(ids)
-    y = cupy.ndarray((*ids.shape, table.shape[1]), table.dtype)
     index = "int" if ids.dtype.itemsize == 4 else "long long"
-    run, words = kernel("taken", element=_WORDS[16], index=index), y.nbytes // 16
-    sizes = words, len(table), np.int32(width // 16)
-    if -(-words // 256) >= LONG:
+    words = ids.size * width // 16
+    blocks = -(-words // 256)
+    if blocks >= LONG:
         return None
-    run((-(-words // 256),), (256,), (table, ids, y, *sizes))
-    return y
+    code = kernel("taken", element=_WORDS[16], index=index)
+    sizes = words, len(table), np.int32(width // 16)
+    shape, dtype = (*ids.shape, table.shape[1]), table.dtype
+
+    def run(ids: Any, table: Any) -> Any:
+        y = ndarray(shape, dtype)
+        code((blocks,), (256,), (table, contiguous(ids), y, *sizes))
+        return y
+
+    return run
 
 
 def empty_like(array: Any) -> Any:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from burnish.backend import namespace
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
-from burnish.ops._gpu.call import or_plain, plain
-from burnish.ops._kernels.blocks import blockwise, positive
-from burnish.ops.activation import piecewise, probabilities
+from burnish.ops._gpu.call import or_plain
+from burnish.ops._kernels.blocks import positive
+from burnish.ops.activation import piecewise, probabilities, smooth
 from burnish.ops.elementwise import clip as clipping
 from burnish.ops.sequences import attention
 
 
-@piecewise.relu.on("cupy", takes_bfloat16=True)
+@piecewise.relu.prepared
 def _(x):
-    return blockwise(positive, x)
+    return fused.prepared(positive, (x,))
 
 
 @piecewise.relu6.on("cupy")
@@ -39,22 +39,25 @@ def _bounded(x, low, high):
     return namespace(x).clip(x, low, high)
 
 
-@probabilities.softmax.on("cupy", takes_bfloat16=True)
+@probabilities.softmax.prepared
 def _(x, *, axis=-1):
-    y = rows.softmax(x, axis, "softmax")
-    return plain(probabilities.softmax, x, axis=axis) if y is None else y
+    return rows.prepared_softmax(x, axis, "softmax")
 
 
-@probabilities.log_softmax.on("cupy", takes_bfloat16=True)
+@probabilities.log_softmax.prepared
 def _(x, *, axis=-1):
-    y = rows.softmax(x, axis, "log_softmax")
-    return plain(probabilities.log_softmax, x, axis=axis) if y is None else y
+    return rows.prepared_softmax(x, axis, "log_softmax")
 
 
-@attention.softmax_or_zero.on("cupy", takes_bfloat16=True)
+@attention.softmax_or_zero.prepared
 def _(x):
-    y = rows.softmax(x, -1, "softmax_or_zero")
-    return plain(attention.softmax_or_zero, x) if y is None else y
+    return rows.prepared_softmax(x, -1, "softmax_or_zero")
+
+
+@smooth.gelu.prepared
+def _(x, *, approximate="none"):
+    formula = smooth.GELUS.get(approximate)
+    return formula and fused.prepared(formula, (x,), writes=True)
 
 
 @probabilities.softmax.vjp("x", on="cupy", takes_bfloat16=True)

@@ -6,22 +6,12 @@ from math import prod
 
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
-from burnish.ops._gpu.call import or_plain, plain
+from burnish.ops._gpu.call import or_plain
 from burnish.ops._shapes import unbroadcast
 from burnish.ops.linalg import linear
 
-
-@linear.linear.on("cupy", takes_bfloat16=True)
-def _(x, weight, bias=None):
-    y = cublaslt.linear(x, weight, bias)
-    return plain(linear.linear, x, weight, bias) if y is None else y
-
-
-@linear.matmul.on("cupy", takes_bfloat16=True)
-def _(a, b):
-    fits = a.ndim and b.ndim and a.shape[-1] == b.shape[max(b.ndim - 2, 0)]
-    y = cublaslt.matmul(a, b) if fits else None
-    return plain(linear.matmul, a, b) if y is None else y
+linear.linear.prepared(cublaslt.prepared_linear)
+linear.matmul.prepared(cublaslt.prepared)
 
 
 @linear.matmul.vjp("a", on="cupy", takes_bfloat16=True)

@@ -6,31 +6,30 @@ from math import prod
 
 from burnish.backend import namespace
 from burnish.backend.cuda.norms import channels, residual, rows
-from burnish.ops._gpu.call import plain
 from burnish.ops._kernels.blocks import blockwise
 from burnish.ops.norm import batch_norm, channel_norm, layer_norm_from, rms_norm_from
 
 
-@layer_norm_from.on("cupy", takes_bfloat16=True)
+@layer_norm_from.prepared
 def _(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight, bias)
-    y = _normed_rows(x, weight, bias, n, eps, True) if fits else None
-    if y is None:
-        return plain(layer_norm_from, x, weight, bias, axis=axis, eps=eps)
-    return y
+    return _normed_rows(x, weight, bias, n, eps, True) if fits else None
 
 
-@rms_norm_from.on("cupy", takes_bfloat16=True)
+@rms_norm_from.prepared
 def _(x, weight=None, *, axis=-1, eps=1e-5):
     n, fits = _row(x, axis, weight)
-    y = _normed_rows(x, weight, None, n, eps, False) if fits else None
-    return plain(rms_norm_from, x, weight, axis=axis, eps=eps) if y is None else y
+    return _normed_rows(x, weight, None, n, eps, False) if fits else None
 
 
 def _normed_rows(x, weight, bias, n, eps, center):
     """Rows of n last elements: in registers where they are short, else from memory."""
-    y = residual.norm(x, weight, bias, n, eps, center)
-    return rows.layer_norm(x, weight, bias, n, eps, center) if y is None else y
+    short = residual.prepared_norm(x, weight, bias, n, eps, center)
+    if short is not None:
+        return short
+    return lambda x, weight=None, bias=None: rows.layer_norm(
+        x, weight, bias, n, eps, center
+    )
 
 
 @layer_norm_from.vjp("x", "weight", "bias", on="cupy")

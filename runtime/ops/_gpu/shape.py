@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from burnish.backend.cuda import kernels, layout
+from burnish.backend.cuda.calls import called
 from burnish.ops._gpu.call import plain
 from burnish.ops.arrays import index, shape
 from burnish.ops.sequences import embedding
@@ -27,11 +30,9 @@ def _(*arrays, axis=0):
     return layout.joined(arrays)
 
 
-@embedding.embedding.on("cupy", takes_bfloat16=True)
+@embedding.embedding.prepared
 def _(ids, weight, *, padding_idx=None):
-    fits = isinstance(ids, type(weight)) and ids.dtype.char in "il" and ids.size
-    y = layout.taken(weight, ids) if fits and weight.ndim == 2 and weight.size else None
-    return embedding.embedding.value(ids, weight) if y is None else y
+    return layout.prepared_rows(ids, weight) if type(ids) is type(weight) else None
 
 
 _reshape = shape.reshape.value
@@ -39,16 +40,24 @@ _reshape = shape.reshape.value
 
 @shape.reshape.on("cupy", takes_bfloat16=True)
 def _(x, *, shape, keep_zeros=False):
-    if not x._c_contiguous and x.size and not keep_zeros:
-        y = x.view()
-        try:
-            y.shape = shape
-        except (AttributeError, ValueError):  # it is no view
-            x = layout.contiguous(x)
-        else:
-            return y
-    return _reshape(x, shape, keep_zeros)
+    if x._c_contiguous or keep_zeros:
+        return _reshape(x, shape, keep_zeros)
+    y = called(_rearranged, (x,), {"shape": shape})
+    return _reshape(x, shape) if y is None else y
 
 
-for _op in (shape.transpose, shape.split, index.getitem):
+def _rearranged(x, *, shape):
+    known = prod(n for n in shape if n != -1)
+    if shape.count(-1) == 1 and known:
+        shape = tuple(x.size // known if n == -1 else n for n in shape)
+    fits = min(shape, default=0) >= 0 and prod(shape) == x.size
+    return layout.prepared_reshape(x, shape) if fits else None
+
+
+for _op in (
+    embedding.embedding,
+    shape.transpose,
+    shape.split,
+    index.getitem,
+):
     _op.takes_bfloat16.add("cupy")  # they move values

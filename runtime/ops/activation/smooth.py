@@ -74,11 +74,11 @@ def _(g, y, x, *, alpha):
 @operator
 def gelu(x, /, approximate: str = "none") -> Array:
     """x times the normal distribution's share below x; "tanh" for the cheaper form."""
-    if approximate not in ("none", "tanh"):
+    if approximate not in GELUS:
         raise InputError(
             f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}"
         )
-    return filled(_gelu_tanh if approximate == "tanh" else _gelu, x)
+    return filled(GELUS[approximate], x)
 
 
 @gelu.vjp
@@ -101,6 +101,10 @@ def _gelu_tanh(y, x):
     xp.exp(y, out=y)
     y += 1
     xp.divide(x, y, out=y)
+
+
+GELUS = {"none": _gelu, "tanh": _gelu_tanh}
+"""By `approximate`: what writes the GELU of x into y."""
 
 
 def _gelu_tanh_slope(g, x):

@@ -11,7 +11,7 @@ from burnish.backend import Array, namespace
 from burnish.backend.cuda.attention.attention import attended
 from burnish.errors import InputError
 from burnish.operator import composed, memory_bound, operator
-from burnish.ops._shapes import cast, library_of, ranked, values
+from burnish.ops._shapes import cast, library_of, ranked
 from burnish.ops._tables import beside
 from burnish.ops.activation.probabilities import softmax, softmax_gradient
 from burnish.ops.arrays.reduce import reduce_sum
@@ -165,22 +165,27 @@ def _by_kernels(
     """Attention in few kernels where nothing is recorded; None where that is not so."""
     if not _has_kernel(q) or softcap > 0 or recording.tape is not None:
         return None
-    given = [a for a in (q, k, v, mask) if a is not None]
-    if any(isinstance(a, Variable) and a.node is not None for a in given):
-        return None
+    plain = []
+    for given in (q, k, v, mask):
+        if not isinstance(given, Variable):
+            plain.append(given)
+        elif given.node is not None:
+            return None
+        else:
+            plain.append(given.data)
     ranked("attention: q", q, -2)
     ranked("attention: k", k, -2)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    shown = None if mask is None else values(mask)
     kernels = attended
     if library_of(q) is np:
         from burnish.kernels.attention import attended as kernels
         from burnish.kernels.attention import fits
 
-        shown = None if shown is None else np.asarray(shown)
-        if not fits(q, k, v, shown):
+        plain[-1] = None if mask is None else np.asarray(plain[-1])
+        if not fits(q, k, v, plain[-1]):
             return None
-    y = kernels(values(q), values(k), values(v), shown, scale, is_causal)
+    queries, keys, own, shown = plain
+    y = kernels(queries, keys, own, shown, scale, is_causal)
     if y is None or not isinstance(q, Variable):
         return y
     return q.wrap(y, q.device)
@@ -206,9 +211,11 @@ def _is_kept(q: Any, k: Any, v: Any, mask: Any, softcap: float) -> bool:
 
 def _has_kernel(q: Any) -> bool:
     """Whether q is on a GPU, or the library was built before."""
+    if library_of(q) is not np:
+        return True
     from burnish.kernels import direct
 
-    return library_of(q) is not np or direct.usable() is not None
+    return direct.usable() is not None
 
 
 def _sharing(q: Any, k: Any) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import Device, ops
-from burnish.backend.cuda import kernels
+from burnish.backend.cuda import calls, kernels
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.products import cublaslt
 from burnish.ops.norm import channel_norm
@@ -220,11 +220,16 @@ FORMULAS = [
 @DTYPES
 @pytest.mark.parametrize("op", FORMULAS)
 @pytest.mark.parametrize("size", [1, 7, 1000, 70001])
-def test_activations_are_one_kernel(op, size, name):
-    x = there(numbers(size) * 3, name)
-    fused._known.clear()
+def test_activations_are_one_kernel(monkeypatch, op, size, name):
+    x, run, launched = there(numbers(size) * 3, name), fused.Recipe.run, []
+
+    def counted(recipe, arrays):
+        launched.append(recipe)
+        return run(recipe, arrays)
+
+    monkeypatch.setattr(fused.Recipe, "run", counted)
     y = op(x)
-    assert any(made is not None for made in fused._known.values())
+    assert len(launched) == 1
     agree(y, op(x.get().astype(np.float64)), name)
     part = there(numbers(3, size) * 3, name)[1]  # not aligned
     agree(op(part), op(part.get().astype(np.float64)), name)
@@ -319,3 +324,36 @@ def test_dropout_masks_follow_the_seed():
     assert (first.get() == rng.keep_mask((100_003,), 0.75, Device("cpu"))).all()
     assert abs(float(first.mean()) - 0.75) < 0.01
     assert abs(float((first & second).mean()) - 0.75**2) < 0.01
+
+
+CALLS = [
+    (lambda x: (x, 2.0), {}, "the first"),
+    (lambda x: (x + 1, 2.0), {}, None),
+    (lambda x: (x, 3.0), {}, "another number"),
+    (lambda x: (x, 2), {}, "an integer"),
+    (lambda x: (x, 0.0), {}, "zero"),
+    (lambda x: (x, -0.0), {}, "its negative"),
+    (lambda x: (x, 2.0), {"axis": -1}, "an option"),
+    (lambda x: (x.T, 2.0), {}, "other strides"),
+    (lambda x: (x.reshape(-1)[1:].reshape(3, 21), 2.0), {}, "an odd address"),
+    (lambda x: (x.astype(np.float64), 2.0), {}, "another dtype"),
+    (lambda x: (x[:4], 2.0), {}, "another shape"),
+    (lambda x: (x, 2.0), {}, None),
+]
+
+
+def test_calls_of_arrays_alike_are_prepared_once():
+    prepared = []
+
+    def prepare(x, factor, **options):
+        prepared.append(x)
+        return lambda x, factor: x
+
+    x = there(numbers(8, 8), "float32")
+    for given, options, why in CALLS:
+        before = len(prepared)
+        args = given(x)
+        assert calls.called(prepare, args, options) is args[0]
+        assert (len(prepared) > before) == (why is not None), why
+    assert calls.called(prepare, (x.get(), 2.0), {}) is None
+    assert calls.called(lambda *_: None, (x, 2.0), {}) is None

@@ -8,7 +8,7 @@ from burnish import Tensor, nn, ops
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise.fused import cast
 from burnish.backend.cuda.libraries import workspace
-from burnish.backend.cuda.norms.residual import add_norm, norm
+from burnish.backend.cuda.norms.residual import add_norm, prepared_norm
 from burnish.backend.cuda.products import cublaslt
 from tests.runtime.plan.test_joined import block
 
@@ -74,7 +74,7 @@ def test_a_norm_of_rows(n, dtype):
         far = far - (far.mean(-1, keepdims=True) if center else 0)
         far = far / np.sqrt((far**2).mean(-1, keepdims=True) + 1e-3) * exact(own)
         far = far if plus is None else far + exact(plus)
-        y = norm(x, own, plus, n, 1e-3, center)
+        y = prepared_norm(x, own, plus, n, 1e-3, center)(x, own, plus)
         assert y.dtype == x.dtype
         assert np.abs(exact(y) - far).max() < ROUNDING[dtype] * np.abs(far).max()
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda.calls import Run, called
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, is_hopper, kernel
 from burnish.backend.cuda.libraries import workspace
-from burnish.backend.cuda.norms.rows import contiguous, launch, takes
+from burnish.backend.cuda.norms.rows import contiguous, launcher, takes
 from burnish.backend.cuda.products import cublaslt
 
 _MASKS = ("bool", "float16", "bfloat16", "float32")
@@ -26,15 +28,23 @@ def attended(q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool) -
     q (..., T, D), k (..., S, D), v (..., S, E), at most four axes; mask broadcasts to
     (..., T, S): booleans, True where a key takes part, or numbers to add.
     """
+    return called(prepared, (q, k, v, mask, scale, is_causal), {})
+
+
+def prepared(
+    q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool
+) -> Run | None:
+    """How to compute `attended` of arrays alike; None where no kernels do it."""
     if not 2 <= q.ndim <= 4 or not takes(q, k, v) or q.shape[:-2] != k.shape[:-2]:
         return None
     shape = (*q.shape[:-1], k.shape[-2])
     layout = _described(mask, shape)
     if layout is None or v.shape[:-1] != k.shape[:-1]:
         return None
-    found = _in_one(q, k, v, mask, layout, scale, is_causal)
-    y = None if found is None else found[0]
-    return _in_three(q, k, v, mask, layout, scale, is_causal) if y is None else y
+    whole = _in_one(q, k, v, mask, layout, scale, is_causal)
+    if whole is None:
+        return _in_three(q, k, v, mask, layout, scale, is_causal)
+    return lambda q, k, v, mask, *_: whole(q, k, v, mask)[0]
 
 
 def attended_for_gradient(
@@ -49,7 +59,8 @@ def attended_for_gradient(
     if layout is None:
         return None
     q, k, v = (a if _in_packs(a) else contiguous(a) for a in (q, k, v))
-    return _in_one(q, k, v, mask, layout, scale, is_causal, True)
+    whole = _in_one(q, k, v, mask, layout, scale, is_causal, True)
+    return None if whole is None else whole(q, k, v, mask)
 
 
 def attention_gradient(
@@ -131,12 +142,12 @@ def _in_one(
     scale: float,
     is_causal: bool,
     kept: bool = False,
-) -> Any:
+) -> Run | None:
     """By matrix instructions: half precision, or single where products are TF32.
 
-    With the logarithms of the queries' sums, where they are `kept`.
+    Gives the logarithms of the queries' sums too, None unless they are `kept`.
     """
-    import cupy
+    from cupy import ndarray
 
     d, kind = q.shape[-1], q.dtype.char
     if kind not in "eEf" or (kind == "f" and not workspace.rounds()):
@@ -151,7 +162,6 @@ def _in_one(
     form = _form(kind != "f", d, t, scores, plain)
     warps, shared = form["warps"], form.pop("shared", 0)
     blocks = (-(-t // (16 * form["tiles"] * warps)), scores)
-    y = cupy.ndarray((n, t, h, d), q.dtype).transpose(0, 2, 1, 3)
     made = kernel(
         **form,
         element=ELEMENTS[q.dtype.name],
@@ -164,16 +174,23 @@ def _in_one(
         plain=plain,
         kept=kept,
     )
-    logs = cupy.ndarray((n, h, t), np.float32) if kept else None
-    steps = [step for array in (q, k, v, y) for step in _steps(array)]
+    steps = [step for array in (q, k, v) for step in _steps(array)]
+    steps += (t * h * d, d, h * d)  # y's, which has its heads side by side
     sizes = by_value(np.array([*steps, *layout[1], h], np.int64))
-    lengths = np.int32(t), np.int32(k.shape[-2])
-    given = (q, k, v, y, q if mask is None else mask, np.float32(scale * _LOG2E))
-    beside = (logs,) if kept else ()
+    ends = np.float32(scale * _LOG2E), np.int32(t), np.int32(k.shape[-2]), sizes
     if shared:
         made.max_dynamic_shared_size_bytes = shared
-    made(blocks, (32 * warps,), (*given, *lengths, sizes, *beside), shared_mem=shared)
-    return y.reshape(q.shape if q.ndim == 4 else (*q.shape[:-1], d)), logs
+    shape, dtype = q.shape, q.dtype
+
+    def run(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any]:
+        y = ndarray((n, t, h, d), dtype).transpose(0, 2, 1, 3)
+        given = (q, k, v, y, q if mask is None else mask, *ends)
+        logs = ndarray((n, h, t), np.float32) if kept else None
+        beside = (logs,) if kept else ()
+        made(blocks, (32 * warps,), (*given, *beside), shared_mem=shared)
+        return y if len(shape) == 4 else y.reshape(shape), logs
+
+    return run
 
 
 def _form(is_half: bool, d: int, t: int, heads: int, plain: bool) -> dict[str, Any]:
@@ -221,21 +238,28 @@ def _in_packs(array: Any) -> bool:
 
 def _in_three(
     q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
-) -> Any:
+) -> Run | None:
+    from cupy import ndarray
+
     if mask is not None and mask.dtype not in (np.dtype(bool), q.dtype):
         return None
-    scores = cublaslt.matmul(q, k.swapaxes(-1, -2), scale=scale)
-    if scores is None:
+    first = cublaslt.prepared_scores(q, k, scale)
+    if first is None:
         return None
-    shape, (kind, steps) = scores.shape, layout
+    shape, (kind, steps) = (*q.shape[:-1], k.shape[-2]), layout
+    last = cublaslt.prepared(ndarray(shape, q.dtype), v)
     heads = shape[-3] if len(shape) > 2 else 1
-    rows, n = scores.size // shape[-1], shape[-1]
-    done = launch(
-        "attention_softmax",
-        (rows, n, 1),
-        (scores, scores),
-        (scores if mask is None else mask, rows, n, heads, shape[-2], *steps),
-        mask=kind,
-        causal=is_causal,
+    rows, n = prod(shape[:-1]), shape[-1]
+    softmax = launcher(
+        "attention_softmax", (rows, n, 1), q.dtype, True, mask=kind, causal=is_causal
     )
-    return cublaslt.matmul(scores, v) if done else None
+    if last is None or softmax is None:
+        return None
+    sizes = (rows, n, heads, shape[-2], *steps)
+
+    def run(q: Any, k: Any, v: Any, mask: Any, *_: Any) -> Any:
+        scores = first(q, k)
+        softmax(scores, scores, scores if mask is None else mask, *sizes)
+        return last(scores, v)
+
+    return run

@@ -138,8 +138,10 @@ class _Convolution:
 
     def _inputs(self, handle: Any, first: Any, second: Any, algo: int) -> Any:
         """The arguments of a cuDNN call that precede the result's."""
-        c = self.lt.ctypes
-        room = workspace.workspace(first.data.device_id)
+        from cupy.cuda import get_current_stream
+
+        c, stream = self.lt.ctypes, get_current_stream().ptr
+        room = workspace.workspace(first.data.device_id, stream)
         return (
             handle,
             c.byref(self.one),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.backend.cuda.calls import Run
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 from burnish.backend.cuda.layout import contiguous, empty, is_last
 from burnish.backend.symbols import Script, Symbol, Unwritten
@@ -25,9 +26,31 @@ class Recipe(NamedTuple):
     kernel: Any
     shape: tuple[int, ...]
     dtype: Any
-    blocks: int
+    blocks: tuple[int, ...]
+    size: int
     inputs: tuple[tuple[int, bool, tuple[int, ...]], ...]
     """Where an input is among the arrays, is it contiguous, how is it repeated."""
+
+    def run(self, arrays: tuple[Any, ...]) -> Any:
+        """The formula's value for arrays alike."""
+        from cupy import ndarray
+
+        given: list[Any] = []
+        places = 0
+        for index, fine, repeats in self.inputs:
+            array = arrays[index]
+            if not fine:
+                array = contiguous(array)
+            given.append(array)
+            if repeats:
+                given += repeats
+            else:
+                places |= array.data.ptr
+        y = ndarray(self.shape, self.dtype)
+        if self.size:
+            given += (y, self.size, not places & 15)
+            self.kernel(self.blocks, (_THREADS,), tuple(given))
+        return y
 
 
 def evaluated(
@@ -72,23 +95,26 @@ def _evaluated(
             _known.clear()
         _known[parts] = _recipe(formula, code, arrays, writes)
     recipe = _known[parts]
+    return None if recipe is None else recipe.run(arrays)
+
+
+def prepared(
+    formula: Callable[..., Any], arrays: tuple[Any, ...], *, writes: bool = False
+) -> Run | None:
+    """How to compute `evaluated` of arrays alike; None where that is not possible."""
+    code = getattr(formula, "__code__", None)
+    turned = _turned(arrays)
+    recipe = _recipe(formula, code, turned or arrays, writes)
     if recipe is None:
         return None
-    given: list[Any] = []
-    places = 0
-    for index, fine, repeats in recipe.inputs:
-        array = arrays[index]
-        if not fine:
-            array = contiguous(array)
-        if not repeats:
-            places |= array.data.ptr
-        given.append(array)
-        given += repeats
-    y = cupy.ndarray(recipe.shape, recipe.dtype)
-    if recipe.blocks:
-        given += (y, y.size, not places & 15)
-        recipe.kernel((recipe.blocks,), (_THREADS,), tuple(given))
-    return y
+    if turned is None:
+        return lambda *arrays: recipe.run(arrays)
+
+    def run(*arrays: Any) -> Any:
+        y = recipe.run(_turned(arrays))
+        return y.transpose(0, -1, *range(1, y.ndim - 1))
+
+    return run
 
 
 def _turned(arrays: tuple[Any, ...]) -> Any:
@@ -150,7 +176,8 @@ def _recipe(
     if blocks >= LONG:
         return None
     result = np.dtype(bool) if kind == "bool" else dtype
-    return Recipe(code, made, whole.shape, result, blocks, tuple(inputs))
+    shape, size = whole.shape, whole.size
+    return Recipe(code, made, shape, result, (blocks,), size, tuple(inputs))
 
 
 def _are_mixed(floats: set[Any], dtype: Any) -> bool:

@@ -49,13 +49,14 @@ def rounds() -> bool:
     return _held.tf32
 
 
-def workspace(device: int) -> Any:
-    """The WORKSPACE bytes of the current stream; a caller's own, where it has some."""
-    import cupy
-
+def workspace(device: int, stream: int) -> Any:
+    """The WORKSPACE bytes of a stream; a caller's own, where it has some."""
     if _held.scratch is not None:
         return _held.scratch
-    where = (device, cupy.cuda.get_current_stream().ptr)
-    if where not in _workspaces:
-        _workspaces[where] = cupy.ndarray(WORKSPACE, "uint8")
-    return _workspaces[where]
+    try:
+        return _workspaces[device, stream]
+    except KeyError:
+        import cupy
+
+        made = _workspaces[device, stream] = cupy.ndarray(WORKSPACE, "uint8")
+        return made

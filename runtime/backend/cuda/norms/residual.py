@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.backend.cuda.calls import Run
 from burnish.backend.cuda.elementwise.fused import repeated
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel
 from burnish.backend.cuda.norms.rows import contiguous
@@ -15,20 +16,45 @@ _MOST = 32  # numbers of a thread, which are in its registers
 _THREADS = 128
 
 
-def norm(x: Any, weight: Any, bias: Any, n: int, eps: float, center: bool) -> Any:
-    """Rows of n last elements standardized, or None where no kernel does it.
+def prepared_norm(
+    x: Any, weight: Any, bias: Any, n: int, eps: float, center: bool
+) -> Run | None:
+    """How to standardize rows of n last elements; None where no kernel does it.
 
-    weight and bias (n,) of x's dtype, or None.
+    weight and bias have n elements and x's dtype, or are None.
     """
-    if x.dtype.char not in "eEf" or not x.size:
+    from cupy import ndarray
+
+    shape, dtype = x.shape, x.dtype
+    given = [a for a in (weight, bias) if a is not None]
+    if dtype.char not in "eEf" or not x.size:
         return None
-    if any(a is not None and a.dtype != x.dtype for a in (weight, bias)):
+    if any(a.dtype != dtype or a.size != n for a in given):
         return None
-    rows = contiguous(x).reshape(-1, n)
-    made = add_norm(
-        rows, None, weight, bias, eps, center=center, dtype=x.dtype, kept=None
-    )
-    return None if made is None else made[1].reshape(x.shape)
+    held = [a for a in (x, *given) if a._c_contiguous]
+    aligned = not any(a.data.ptr & 31 for a in held)
+    form = (center, weight is not None, bias is not None)
+    types = (dtype.name, "", dtype.name)
+    made = _prepared(n, x.size // n, types, dtype, None, None, aligned, form)
+    if made is None:
+        return None
+    code, blocks, threads = made
+    sizes = np.uint32(x.size // n), np.uint32(x.size // n), np.float32(eps)
+    tidy = len(held) == 1 + len(given)
+
+    def run(x: Any, weight: Any = None, bias: Any = None) -> Any:
+        if not tidy:
+            x, weight, bias = map(contiguous, (x, weight, bias))
+        y = ndarray(shape, dtype)
+        weight = x if weight is None else weight
+        code(
+            blocks,
+            threads,
+            (x, x, weight, x if bias is None else bias, y, y, y, *sizes),
+        )
+        return y
+
+    return run
 
 
 def add_norm(

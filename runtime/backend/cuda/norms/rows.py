@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
+from burnish.backend.cuda.calls import Run, called
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 
 _PARTS, _FULL, _ACROSS = 128, 792, 264
@@ -45,24 +47,19 @@ def launch(
     places = 0
     for array in arrays:
         places |= array.data.ptr
-    form = tuple(setting.items())
-    made = _prepared(template, arrays[0].dtype, rows, not places & 15, form)
+    made = launcher(template, rows, arrays[0].dtype, not places & 15, **setting)
     if made is None:
         return False
-    kernel, blocks, threads = made
-    kernel(blocks, threads, (*arrays, *others))
+    made(*arrays, *others)
     return True
 
 
 @functools.lru_cache(maxsize=4096)
-def _prepared(
-    template: str,
-    dtype: Any,
-    rows: tuple[int, int, int],
-    aligned: bool,
-    setting: tuple[tuple[str, Any], ...],
-) -> Any:
-    """The kernel, its blocks, and the threads of one; None for too many rows."""
+def launcher(
+    template: str, rows: tuple[int, int, int], dtype: Any, aligned: bool, **setting: Any
+) -> Callable[..., None] | None:
+    """A function of a kernel's arguments that launches it over rows, as `launch` has
+    them; None for too many rows. aligned: whether 16 bytes are read at a time."""
     count, n, inner = rows
     width = 16 // dtype.itemsize
     packed = inner == 1 and n % width == 0 and aligned
@@ -81,9 +78,9 @@ def _prepared(
         lanes=lanes,
         packed=packed,
         width=width,
-        **dict(setting),
+        **setting,
     )
-    return made, (blocks,), (lanes, height)
+    return lambda *given: made((blocks,), (lanes, height), given)
 
 
 def _lanes(n: int, width: int) -> int:
@@ -102,17 +99,32 @@ def split(x: Any, axis: int) -> tuple[int, int, int]:
 
 
 def softmax(x: Any, axis: int, form: str) -> Any:
-    """softmax of a contiguous array along an axis; None where no kernel does it.
+    """softmax of an array along an axis; None where no kernel does it.
 
     form: "softmax", "log_softmax", or "softmax_or_zero", 0 where all is -inf.
     """
-    import cupy
+    return called(prepared_softmax, (x, axis, form), {})
+
+
+def prepared_softmax(x: Any, axis: int, form: str) -> Run | None:
+    """How to compute `softmax` of arrays alike; None where no kernel does it."""
+    from cupy import ndarray
 
     if not x.ndim or not takes(x):
         return None
-    x, rows = contiguous(x), split(x, axis)
-    y = cupy.ndarray(x.shape, x.dtype)
-    return y if launch("softmax", rows, (x, y), rows, form=form) else None
+    rows, tidy = split(x, axis), x._c_contiguous
+    aligned = not (tidy and x.data.ptr & 15)
+    launch = launcher("softmax", rows, x.dtype, aligned, form=form)
+    if launch is None:
+        return None
+    shape, dtype = x.shape, x.dtype
+
+    def run(x: Any, *_: Any) -> Any:
+        y = ndarray(shape, dtype)
+        launch(x if tidy else contiguous(x), y, *rows)
+        return y
+
+    return run
 
 
 def softmax_gradient(g: Any, y: Any, axis: int, form: str) -> Any:

@@ -8,9 +8,11 @@ TF32) unless a plan says otherwise, those of half precision are summed in it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
+from burnish.backend.cuda.calls import Run, called
 from burnish.backend.cuda.libraries import workspace
 from burnish.backend.cuda.products.matrices import broadcast, described, flat, laid_out
 from burnish.backend.cuda.products.product import TYPES, Product, product
@@ -22,8 +24,6 @@ class _Held(threading.local):
     """State of a thread; descriptors hold the bias of one call."""
 
     def __init__(self) -> None:
-        self.ready: dict[Any, Any] = {}
-        self.linears: dict[Any, Any] = {}
         self.products: dict[Any, Product | None] = {}
 
 
@@ -38,87 +38,81 @@ def matmul(
     act: "gelu", by its tanh form, or nothing. None where cublasLt is missing or does no
     such product: other dtypes, vectors, empty arrays.
     """
-    import cupy
-
-    kind = a.dtype.char
-    if bias is not None:
-        if bias.dtype.char != kind:
-            return None
-        if bias.data.ptr & 15:
-            bias = bias.copy()
-    first, second = a.data, b.data
-    place, other = first.ptr, second.ptr
-    ends = place | other
-    fine = 256 if not ends & 255 else 16 if not ends & 15 else 1
-    key = (
-        kind,
-        b.dtype.char,
-        a.shape,
-        a.strides,
-        b.shape,
-        b.strides,
-        bias is None,
-        fine,
-        first.device_id,
-        scale,
-        act,
-        workspace.rounds(),
-    )
-    ready = _held.ready
-    try:
-        found = ready[key]
-    except KeyError:
-        if len(ready) >= _MANY:
-            ready.clear()
-            _held.products.clear()
-        found = ready[key] = _prepared(a, b, bias, fine, scale, act)
-    if found is None:
-        return None
-    product, shape, copies = found
-    if copies is not None:
-        a, b = copies(a, b)
-        place, other = a.data.ptr, b.data.ptr
-    y = cupy.ndarray(shape, a.dtype)
-    product.run(place, other, y.data.ptr, bias)
-    if bias is not None and not product.adds_bias:
-        y += bias
-    return y
+    return called(prepared, (a, b, bias, scale, act), {})
 
 
 def linear(x: Any, weight: Any, bias: Any = None, act: str = "") -> Any:
     """act(x @ weight.T + bias), or None; x (..., k), weight (n, k), bias (n,)"""
-    import cupy
+    return called(prepared_linear, (x, weight, bias, act), {})
 
-    first, second = x.data, weight.data
-    place, other = first.ptr, second.ptr
-    whole = x._c_contiguous and weight._c_contiguous and not (place | other) & 15
-    kind, rounds = x.dtype.char, workspace.rounds()
-    key = (kind, x.shape, weight.shape, bias is None, first.device_id, act, rounds)
-    found = _held.linears.get(key) if whole else None
-    alike = kind == weight.dtype.char and (bias is None or kind == bias.dtype.char)
-    if found is None or not alike or (bias is not None and bias.data.ptr & 15):
-        if x.ndim < 2 or x.shape[-1] != weight.shape[1]:
-            return None
-        y = matmul(x, weight.T, bias, act=act)
-        if y is not None and whole:
-            if len(_held.linears) >= _MANY:
-                _held.linears.clear()
-            _held.linears[key] = _prepared(x, weight.T, bias, 16, 1.0, act)
+
+def prepared(
+    a: Any, b: Any, bias: Any = None, scale: float = 1.0, act: str = ""
+) -> Run | None:
+    """How to compute `matmul` of arrays alike; None where cublasLt does not."""
+    found = described_product(a, b, bias, scale, act)
+    return None if found is None else _runner(found, a.dtype, bias, lambda b: b)
+
+
+def prepared_linear(x: Any, weight: Any, bias: Any = None, act: str = "") -> Run | None:
+    """How to compute `linear` of arrays alike; None where cublasLt does not."""
+    if x.ndim < 2 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
+        return None
+    found = described_product(x, weight.T, bias, 1.0, act)
+    return None if found is None else _runner(found, x.dtype, bias, lambda b: b.T)
+
+
+def prepared_scores(q: Any, k: Any, scale: float) -> Run | None:
+    """How to compute scale * q @ k.mT of arrays alike; None where cublasLt does not."""
+    found = described_product(q, k.swapaxes(-1, -2), None, scale, "")
+    if found is None:
+        return None
+    return _runner(found, q.dtype, None, lambda k: k.swapaxes(-1, -2))
+
+
+class Described(NamedTuple):
+    """A product of two arrays, and of all that are alike."""
+
+    product: Product
+    shape: tuple[int, ...]
+    copied: Callable[[Any, Any], tuple[Any, Any]] | None
+    """What copies both where their layout, or alignment, is none of cublasLt's."""
+
+
+def _runner(
+    found: Described, dtype: Any, bias: Any, turned: Callable[[Any], Any]
+) -> Run:
+    """turned: what the second array is of the one that is given."""
+    from cupy import ndarray
+
+    product, shape, copied = found
+    launch, adds_bias = product.run, product.adds_bias
+    moved = bias is not None and bias.data.ptr & 15
+
+    def run(a: Any, b: Any, bias: Any = None, *_: Any) -> Any:
+        if copied is not None:
+            a, b = copied(a, turned(b))
+        if moved:
+            bias = bias.copy()
+        y = ndarray(shape, dtype)
+        launch(a.data.ptr, b.data.ptr, y.data.ptr, bias)
+        if bias is not None and not adds_bias:
+            y += bias
         return y
-    product, shape, _ = found
-    y = cupy.ndarray(shape, x.dtype)
-    product.run(place, other, y.data.ptr, bias)
-    if bias is not None and not product.adds_bias:
-        y += bias
-    return y
+
+    return run
 
 
-def _prepared(a: Any, b: Any, bias: Any, fine: int, scale: float, act: str) -> Any:
-    """(product, shape of the result, what copies the arrays or None); None for none."""
+def described_product(
+    a: Any, b: Any, bias: Any, scale: float, act: str
+) -> Described | None:
+    """act(scale * a @ b + bias) as cublasLt computes it; None where it does not."""
     kind = a.dtype.char
     if kind not in TYPES or b.dtype.char != kind or a.ndim < 2 or b.ndim < 2:
         return None
-    if not a.size or not b.size:
+    if a.shape[-1] != b.shape[-2] or not a.size or not b.size:
+        return None
+    if bias is not None and (bias.dtype.char != kind or bias.shape != b.shape[-1:]):
         return None
     lead = a.shape[:-1]
     batch = () if b.ndim == 2 else broadcast(a.shape[:-2], b.shape[:-2])
@@ -131,6 +125,8 @@ def _prepared(a: Any, b: Any, bias: Any, fine: int, scale: float, act: str) -> A
     one, other = flat(a, b), b
     as_they_are = one is a or a._c_contiguous
     first, second = described(one, batch), described(other, batch)
+    ends = a.data.ptr | b.data.ptr
+    fine = max(256 if not ends & 255 else 16 if not ends & 15 else 1, a.itemsize)
     copies = None
     if first is None or second is None or not as_they_are:
         copies, (one, other) = copied, copied(a, b)
@@ -140,12 +136,13 @@ def _prepared(a: Any, b: Any, bias: Any, fine: int, scale: float, act: str) -> A
         fine = 16
     n, k = other.shape[-1], one.shape[-1]
     m, count = one.shape[-2], prod(batch)
-    sizes, fine = (m, n, k, count), max(fine, a.itemsize)
     form = "tf32" if kind == "f" and workspace.rounds() else kind
     plain, device = bias is None, a.data.device_id
-    key = (form, *sizes, first, second, fine, plain, device, scale, act)
+    key = (form, m, n, k, count, first, second, fine, plain, device, scale, act)
     products = _held.products
     if key not in products:
+        if len(products) >= _MANY:
+            products.clear()
         products[key] = product(*key)
     found = products[key]
-    return None if found is None else (found, (*lead, n), copies)
+    return None if found is None else Described(found, (*lead, n), copies)

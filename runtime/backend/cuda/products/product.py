@@ -78,48 +78,51 @@ class Product:
     """One product's descriptors and algorithm, to run with any arrays alike."""
 
     def __init__(self, lt: _Library, given: dict[str, Any], found: Any, scale: Any):
+        from cupy.cuda import get_current_stream
+
         ctypes = lt.ctypes
-        self.lt, self.given, self.found = lt, given, found
-        self.adds_bias = given["adds_bias"]
+        self.lt, self.found, self.stream = lt, found, get_current_stream
+        self.adds_bias, self.device = given["adds_bias"], given["device"]
         self.one, self.zero = scale(given["scale"]), scale(0)
         self.pointer, self.bias = ctypes.c_void_p(), 0
+        description, out = given["description"], given["y"]
         self.bias_at = (
-            given["description"],
+            description,
             _BIAS,
             ctypes.byref(self.pointer),
             ctypes.c_size_t(8),
         )
-        self.start = (given["handle"], given["description"], self._at(self.one))
-        self.end, self.algorithm = self._at(self.zero), self._at(found.algo)
+        self.start = (given["handle"], description, self._at(self.one))
+        self.layouts = given["b"], given["a"], self._at(self.zero)
+        self.out, self.algorithm = out, self._at(found.algo)
 
     def _at(self, held: Any) -> Any:
         return self.lt.ctypes.c_void_p(self.lt.ctypes.addressof(held))
 
     def run(self, a: int, b: int, y: int, bias: Any) -> None:
-        import cupy
-
-        lt, given = self.lt, self.given
+        """Write the product of the arrays at a and b, and this bias, to y."""
         if bias is not None and self.adds_bias:
             place = bias.data.ptr
             if place != self.bias:
                 self.pointer.value = self.bias = place
-                lt.describe(*self.bias_at)
-        stream = cupy.cuda.get_current_stream().ptr
-        room = workspace(given["device"])
-        out = given["y"]
-        status = lt.run(
+                self.lt.describe(*self.bias_at)
+        stream = self.stream().ptr
+        room = workspace(self.device, stream).data.ptr
+        one, other, zero = self.layouts
+        out, algorithm = self.out, self.algorithm
+        status = self.lt.run(
             *self.start,
             b,
-            given["b"],
+            one,
             a,
-            given["a"],
-            self.end,
+            other,
+            zero,
             y,
             out,
             y,
             out,
-            self.algorithm,
-            room.data.ptr,
+            algorithm,
+            room,
             WORKSPACE,
             stream,
         )

@@ -1,0 +1,91 @@
+"""Calls by signature: what arrays alike have in common is decided once.
+
+`prepare(*args, **options)` looks at arguments and returns a function of the arrays, or
+None where no kernel takes them. The function allocates and launches; it may depend on
+the signature alone: dtypes, shapes, strides, alignments, Python's numbers and options.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from burnish.backend.cuda.libraries import workspace
+
+Run: TypeAlias = Callable[..., Any]
+"""A function of a call's positional arguments, for one signature."""
+
+_MANY = 4096  # signatures that a thread remembers
+
+
+class _Held(threading.local):
+    """State of a thread: cublasLt's descriptors hold the bias of one call."""
+
+    def __init__(self) -> None:
+        self.ready: dict[tuple[Any, ...], Run | None] = {}
+
+
+_held = _Held()
+
+
+def called(
+    prepare: Callable[..., Run | None], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """What the prepared function gives for these arguments.
+
+    None without an array of CuPy's among them, and where no kernel takes them.
+    """
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return None
+    array = cupy.ndarray
+    key: list[Any] = [prepare, workspace.rounds()]
+    found, ends = None, 0
+    for arg in args:
+        kind = type(arg)
+        if kind is array:
+            key.append(arranged := _arranged(arg))
+            if not arranged[-1]:
+                key.append(arg.strides)
+            found = arg.data
+            ends |= found.ptr
+        elif arg is None:
+            key.append(None)
+        elif kind in _NUMBERS or isinstance(arg, np.generic):
+            key += (kind, repr(arg))  # -0.0 is not 0.0
+        else:
+            return None
+    if found is None:
+        return None
+    key.append(found.device_id)
+    if ends & _ALIGNED:
+        key += (_alignment(arg) for arg in args if type(arg) is array)
+    for name, value in options.items():
+        key += (name, type(value), value)
+    ready = _held.ready
+    signature = tuple(key)
+    try:
+        run = ready[signature]
+    except KeyError:
+        if len(ready) >= _MANY:
+            ready.clear()
+        run = ready[signature] = prepare(*args, **options)
+    except TypeError:  # an option without a hash: nothing is remembered
+        run = prepare(*args, **options)
+    return None if run is None else run(*args)
+
+
+_NUMBERS = (int, float, bool, str)
+_arranged = attrgetter("dtype", "shape", "_c_contiguous")
+_ALIGNED = 255  # bits of an address; CuPy's allocations have none of them
+
+
+def _alignment(array: Any) -> int:
+    """The lowest of these bits that the address of an array has; 0 for none."""
+    place = array.data.ptr
+    return int(place & -place & _ALIGNED)
