@@ -306,6 +306,9 @@ from burnish.ops.quantized.quantize import quantize_linear as quantize_linear
 from burnish.ops.sample import multinomial as multinomial
 from burnish.ops.sequences.alignment import ctc_paths as ctc_paths
 from burnish.ops.sequences.alignment import ctc_shares as ctc_shares
+from burnish.ops.sequences.alignment import (
+    dynamic_time_warping as dynamic_time_warping,
+)
 from burnish.ops.sequences.alignment import transducer_paths as transducer_paths
 from burnish.ops.sequences.alignment import transducer_shares as transducer_shares
 from burnish.ops.sequences.attention import attention_weights as attention_weights

@@ -216,6 +216,7 @@ SMALL: dict[str, Small] = dict(
             "burnish.StandardDeviation", x(3, 4), axes=[1], keepdims=1, correction=1.0
         ),
         small("burnish.Inverse", x(2, 3, 3)),
+        small("burnish.DynamicTimeWarping", x(3, 4)),
         small("burnish.MurmurHash3", np.array(["red green", "a-b"], object)),
         small(
             "burnish.Tokenizer",

@@ -11,7 +11,7 @@ import onnx
 
 from burnish.codegen.ops import registry
 from burnish.codegen.readers.microsoft import FAMILIES, bodies
-from tests.codegen.readers.test_microsoft import CASES
+from tests.codegen.readers.test_microsoft import CASES, SPARSE
 from tests.conformance.runner import cases, exclusions, failure
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
@@ -91,7 +91,7 @@ def page(names: list[str], failed: set[str]) -> str:
 
 def onnxruntime() -> str:
     """The paragraph on onnxruntime's own operators."""
-    compared = {model.graph.name for model, _ in CASES}
+    compared = {model.graph.name for model, _ in (*CASES, *SPARSE)}
     rows = []
     for family in FAMILIES:
         name = family.__name__.rpartition(".")[2]

@@ -25,7 +25,7 @@ from burnish.codegen.ops import registry
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.codegen.readers.microsoft import DOMAIN, bodies
 from burnish.kernels import direct
-from tests.codegen.readers.test_microsoft import CASES
+from tests.codegen.readers.test_microsoft import CASES, SPARSE
 from tests.codegen.readers.test_microsoft_formulas import FORMULAS
 from tests.conformance.runner import cases, exclusions, plain
 from tests.conformance.small import SMALL
@@ -93,7 +93,7 @@ def chosen() -> dict[str, tuple[onnx.ModelProto, list[Any]]]:
     found = of_node_cases()
     found |= {name: (small.model, small.inputs) for name, small in SMALL.items()}
     alone = (made for made, _ in FORMULAS.values())
-    for model, inputs in (*CASES, *alone):
+    for model, inputs in (*CASES, *SPARSE, *alone):
         found.setdefault(f"{DOMAIN}.{model.graph.name}", (model, inputs))
     return found
 

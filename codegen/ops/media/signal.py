@@ -1,4 +1,4 @@
-"""Fourier transforms, window functions and mel filters."""
+"""Fourier transforms, window functions, mel filters, and alignment in time."""
 
 from __future__ import annotations
 
@@ -116,3 +116,8 @@ def _window(
     options = {"periodic": bool(periodic), "dtype": dtype_name(output_datatype)}
     made = call(function, number(size), **options, **shares)
     return Call("Tensor", (made,), (("device", DEVICE),))
+
+
+@onnx_op("DynamicTimeWarping", domain="burnish", traits=OWN_SHAPE | UNBOUNDED)
+def dynamic_time_warping(cost: Expression) -> Result:
+    return call("dynamic_time_warping", cost)

@@ -16,6 +16,7 @@ from burnish.codegen.ops import find
 from burnish.codegen.readers.microsoft import (
     activations,
     attentions,
+    decoding,
     embedded,
     experts,
     grouped,
@@ -31,6 +32,7 @@ from burnish.codegen.readers.microsoft import (
     rotary,
     states,
     tokens,
+    windows,
 )
 from burnish.codegen.readers.microsoft.shared.bodies import (
     DOMAIN,
@@ -49,7 +51,7 @@ __all__ = ["CHANGED", "DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 FAMILIES = (
     *(activations, norms, products, attentions, grouped, experts),
     *(rotary, states, lowbit, tokens, quantized, integers, images),
-    *(embedded, others, legacy),
+    *(windows, decoding, embedded, others, legacy),
 )
 
 _STRAYS = legacy.WITHDRAWN | {"SimplifiedLayerNormalization"}

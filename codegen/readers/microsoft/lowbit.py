@@ -216,6 +216,34 @@ def gather_block_quantized(
     return op.Gather(table, indices, axis=gather_axis)
 
 
+_Q4_BLOCK = 32
+
+
+@microsoft("MatMulFpQ4")
+def matmul_fp_q4(
+    op: Builder, A: Any, B: Any, B_shape: Any, *, blk_quant_type: int = 1
+) -> Any:
+    """A @ weight; B holds the weight (K, N) column after column in blocks of 32.
+
+    A block is its scale, its zero point (none in type 0) and 16 bytes; each has an
+    element of the first half in its low bits, one of the second in its high bits.
+    """
+    if blk_quant_type not in (0, 1):
+        raise Unreadable(f"expected blocks of 32 elements, got type {blk_quant_type}")
+    K, N = array_of(B_shape, "B_shape").tolist()
+    blocks, head = -(-K // _Q4_BLOCK), 4 + blk_quant_type
+    stored = array_of(B, "B").reshape(N, blocks, head + _Q4_BLOCK // 2)
+    scales = np.ascontiguousarray(stored[..., :4]).view(np.float32)[..., 0]
+    pairs = stored[..., head:]
+    codes = np.concatenate([pairs & 15, pairs >> 4], -1).reshape(N, -1)[:, :K]
+    zeros = stored[..., 4] if blk_quant_type else np.full((N, blocks), 8, np.uint8)
+    held = op.value(packed(codes, 4))
+    held.name = B.name
+    points = packed(zeros, 4)
+    whole = op.DequantizeLinear(held, scales, points, axis=1, block_size=_Q4_BLOCK)
+    return op.MatMul(A, op.Transpose(whole, perm=[1, 0]))
+
+
 # --- 4-bit floats, as bitsandbytes stores them ---
 
 _FP4 = (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)

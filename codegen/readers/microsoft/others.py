@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
-    Pooling,
     Unreadable,
-    array_of,
     microsoft,
-    rank,
-)
-from burnish.codegen.readers.microsoft.shared.layouts import (
-    to_channels_first,
-    to_channels_last,
 )
 
 _END = np.iinfo(np.int64).max
@@ -144,84 +137,23 @@ def matmul_integer16(op: Builder, A: Any, B: Any) -> Any:
     return op.MatMul(*(op.Cast(x, to=ir.DataType.INT32) for x in (A, B)))
 
 
-@microsoft("UnfoldTensor")
-def unfold(op: Builder, input_: Any, *, dim: int = -1, size: int, step: int = 1) -> Any:
-    """Windows of `size` along an axis, their elements in a new last axis."""
-    axes = rank(input_)
-    dim %= axes
-    length = op.Squeeze(op.Shape(input_, start=dim, end=dim + 1), [0])
-    starts = op.Range(0, op.Sub(length, size - 1), step)
-    places = op.Add(op.Unsqueeze(starts, [1]), np.arange(size))
-    windows = op.Gather(input_, places, axis=dim)
-    order = [*range(dim + 1), *range(dim + 2, axes + 1), dim + 1]
-    return op.Transpose(windows, perm=order)
-
-
-@microsoft("NGramRepeatBlock")
-def ban_repeated_ngrams(
-    op: Builder, input_ids: Any, scores: Any, *, ngram_size: int
-) -> Any:
-    """-inf for each token that would end an n-gram that a row has already."""
-    same: Any = None
-    for i in range(ngram_size - 1):
-        behind = ngram_size - 1 - i
-        old = op.Slice(input_ids, [i], [-behind], [1])
-        last = op.Slice(input_ids, [-behind], [(1 - behind) or int(_END)], [1])
-        equal = op.Equal(old, last)
-        same = equal if same is None else op.And(same, equal)
-    tokens = op.Slice(input_ids, [ngram_size - 1], [int(_END)], [1])
-    if same is None:
-        same = op.Equal(tokens, tokens)
-    low, high = (op.number(x, scores) for x in (-np.inf, np.inf))
-    bans = op.Where(same, low, high)
-    return op.ScatterElements(scores, tokens, bans, axis=1, reduction="min")
-
-
-@microsoft("ConvTransposeWithDynamicPads")
-def conv_transpose(
+@microsoft("SparseToDenseMatMul")
+def sparse_matmul(
     op: Builder,
-    X: Any,
-    W: Any,
-    Pads: Any = None,
-    B: Any = None,
+    A: Any,
+    B: Any,
     *,
-    auto_pad: str | None = None,
-    dilations: Any = None,
-    group: int | None = None,
-    kernel_shape: Any = None,
-    output_padding: Any = None,
-    strides: Any = None,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
 ) -> Any:
-    return op.ConvTranspose(
-        *(X, W, B),
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        output_padding=output_padding,
-        pads=None if Pads is None else array_of(Pads, "pads").tolist(),
-        strides=strides,
+    """A is sparse in the file, and fed as a dense matrix."""
+    a, b = (
+        op.Transpose(x, perm=[1, 0]) if turned else x
+        for x, turned in ((A, transA), (B, transB))
     )
-
-
-@microsoft("NhwcMaxPool")
-def nhwc_max_pool(
-    op: Builder,
-    x: Any,
-    *,
-    ceil_mode: int | None = None,
-    dilations: Any = None,
-    **window: Unpack[Pooling],
-) -> Any:
-    """(N, H, W, C)"""
-    axes = 2 + len(window["kernel_shape"])
-    y = op.MaxPool(
-        to_channels_first(op, x, axes),
-        ceil_mode=ceil_mode,
-        dilations=dilations,
-        **window,
-    )
-    return to_channels_last(op, y, axes)
+    y = op.MatMul(a, b)
+    return y if alpha == 1 else op.Mul(y, op.number(alpha, y))
 
 
 # --- spectra ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.attentions import (
@@ -17,7 +18,11 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     Unreadable,
     microsoft,
     rank,
+    size,
 )
+
+_END = np.iinfo(np.int64).max
+_GATES = ("none", "silu", "swish")
 
 
 @microsoft("RemovePadding")
@@ -117,3 +122,70 @@ def _by_sequence(op: Builder, q: Any, k: Any, v: Any, ends: Any, scale: float) -
 
 def _small(op: Builder, x: Any) -> Any:
     return op.Cast(x, to=ir.DataType.INT32)
+
+
+@microsoft("VarlenCausalConvWithState")
+def varlen_causal_conv(
+    op: Builder,
+    input_: Any,
+    weight: Any,
+    cumulative_sequence_length: Any,
+    bias: Any,
+    initial_state: Any,
+    capture_count: Any = None,
+    kernel_delta: Any = None,
+    previous_mask: Any = None,
+    *,
+    activation: str = "none",
+    delta_offset: int = 0,
+    dilation: int = 1,
+    group_size: int = 1,
+    state_update_capacity: int = 0,
+) -> Any:
+    """A depthwise convolution over each sequence and what was before it: (tokens, C)
+
+    Then the last tokens of each, (batch, C, before), and the first ones that are asked
+    for, (batch, capacity, C), zeros behind them.
+    """
+    taps = size(weight, 2)
+    if kernel_delta is not None or taps is None or activation not in _GATES:
+        raise Unreadable("expected one kernel of a known size for all tokens")
+    ends, before = op.Cast(cumulative_sequence_length, to=ir.DataType.INT64), taps - 1
+    before *= dilation
+    begins, ends = op.Slice(ends, [0], [-1], [0]), op.Slice(ends, [1], [_END], [0])
+    tokens = op.Range(0, op.Squeeze(op.Shape(input_, start=0, end=1), [0]), 1)
+    behind = op.GreaterOrEqual(op.Unsqueeze(tokens, [1]), ends)
+    row = op.ReduceSum(op.Cast(behind, to=ir.DataType.INT64), [1], keepdims=0)
+    # Each sequence behind its state, so that no window leaves it.
+    width = op.Shape(input_, start=1, end=2)
+    states = op.Transpose(initial_state, perm=[0, 2, 1])
+    states = op.Reshape(states, op.Concat([-1], width, axis=0))
+    held = op.Concat(input_, states, axis=0)
+    count = op.Squeeze(op.Shape(input_, start=0, end=1), [0])
+
+    def places(rows: Any, local: Any) -> Any:
+        """Where the local places of these sequences are; negative ones in the state."""
+        old = op.Add(op.Add(op.Mul(rows, before), local), op.Add(count, before))
+        new = op.Add(op.Gather(begins, rows, axis=0), local)
+        return op.Where(op.Less(local, 0), old, new)
+
+    local = op.Unsqueeze(op.Sub(tokens, op.Gather(begins, row, axis=0)), [1])
+    back = np.arange(-before, 1, dilation)
+    at = places(op.Unsqueeze(row, [1]), op.Add(local, back))
+    kernel = op.Transpose(op.Squeeze(weight, [1]), perm=[1, 0])
+    y = op.ReduceSum(op.Mul(op.Gather(held, at, axis=0), kernel), [1], keepdims=0)
+    y = y if bias is None else op.Add(y, bias)
+    y = op.Mul(y, op.Sigmoid(y)) if activation != "none" else y
+    rows = op.Range(0, op.Squeeze(op.Shape(ends), [0]), 1)
+    rows, lengths = (op.Unsqueeze(x, [1]) for x in (rows, op.Sub(ends, begins)))
+    last = op.Add(lengths, np.arange(-before, 0))
+    state = op.Gather(held, places(rows, last), axis=0)
+    state = op.Transpose(state, perm=[0, 2, 1])
+    if not state_update_capacity:
+        return y, state, None
+    slots = np.arange(state_update_capacity)
+    wanted = op.Unsqueeze(op.Cast(capture_count, to=ir.DataType.INT64), [1])
+    kept = op.Less(slots, op.Min(wanted, lengths))
+    first = op.Gather(held, places(rows, op.Mul(op.CastLike(kept, rows), slots)))
+    zero = op.number(0.0, input_)
+    return y, state, op.Where(op.Unsqueeze(kept, [2]), first, zero)

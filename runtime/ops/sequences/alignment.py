@@ -1,6 +1,7 @@
-"""Losses over all ways to align two sequences. N batch, T frames, U labels.
+"""Ways to align two sequences: losses over all of them, and the cheapest one.
 
-One loop over time for the whole batch; what cannot happen has the logarithm -inf.
+N batch, T frames, U labels. Losses take one loop over time for the whole batch; what
+cannot happen has the logarithm -inf.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.backend import Array, namespace
+from burnish.backend import Array, namespace, on_host
 from burnish.operator import operator
 from burnish.ops._shapes import plain
 
@@ -207,3 +208,48 @@ def _shifted(x: Array, by: int, fill: Any) -> Array:
     else:
         y[..., :by] = x[..., -by:]
     return y
+
+
+@operator
+def dynamic_time_warping(cost) -> Array:
+    """The cheapest path from the first to the last corner of cost (M, N): (2, steps)
+
+    Row and column of each step, int32; a step goes on by one row, one column or both.
+    Of equal costs a step along the row is taken. Runs on the host.
+    """
+    xp = namespace(cost)
+    steps = _steps(on_host(cost))
+    i, j = (size - 1 for size in steps.shape)
+    path = []
+    while i >= 0 and j >= 0:
+        path.append((i, j))
+        step = steps[i, j]
+        i, j = i - (step != _ALONG), j - (step != _DOWN)
+    return xp.asarray(np.array(path[::-1], np.int32).reshape(-1, 2).T)
+
+
+_BOTH, _DOWN, _ALONG = range(3)
+
+
+def _steps(cost: Array) -> Array:
+    """(M, N): the step that leads to each place on the cheapest path to it.
+
+    A diagonal of the table depends on the two before it alone.
+    """
+    rows, columns = cost.shape
+    steps = np.empty(cost.shape, np.int8)
+    old = np.full(rows + 1, np.inf, cost.dtype)
+    last = old.copy()
+    old[0] = 0
+    for d in range(rows + columns - 1):
+        i = np.arange(max(0, d - columns + 1), min(rows, d + 1))
+        both, down, along = old[i], last[i], last[i + 1]
+        step = np.full(len(i), _ALONG, np.int8)
+        step[(down < both) & (down < along)] = _DOWN
+        step[(both < down) & (both < along)] = _BOTH
+        least = np.choose(step, (both, down, along))
+        steps[i, d - i] = step
+        new = np.full_like(last, np.inf)
+        new[i + 1] = least + cost[i, d - i]
+        old, last = last, new
+    return steps

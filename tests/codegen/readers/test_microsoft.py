@@ -187,6 +187,7 @@ OLD: dict[str, Any] = {"domain": "", "version": 9}
 EIGHT: dict[str, Any] = {"version": 8}
 
 TEXTS = np.array([["red green", "a-b"], ["", "blue red-1 2"]], object)
+COSTS = x(3, 5), x(1, 6, 4), whole(F4, 7, 7, high=3), x(1, 1)
 CODES = tuple(fixed(whole(U1, rows, 8)) for rows in (20, 16, 2))
 F4S = tuple(fixed(F4(s)) for s in (0.02, 0.03, 0.01, 0.015, 0.02))
 U1S = tuple(fixed(U1(z)) for z in (40, 50, 60, 30, 45))
@@ -666,6 +667,65 @@ CASES = [
             (1, 1, {"separators": [""]}),
         )
     ),
+    *(case("DynamicTimeWarping", each) for each in COSTS),
+    *(
+        case("BifurcationDetector", *map(I8, given), outputs=2, **sizes)
+        for given, sizes in (
+            (([1, 5, 3, 4, 2, 5, 4], [9], [0]), {}),
+            (([1, 5, 3, 4, 2], [2, 3], [0]), {"min_ngram_size": 2}),
+            (([1, 2, 3, 1, 2, 4], [7, 1, 2], [0]), {"max_ngram_size": 4}),
+            (([1, 2, 3, 1, 2, 4], [3, 1, 2], [0]), {"max_ngram_size": 4}),
+            (([1, 2, 3], [0, 1, 2, 3], [0]), {"min_ngram_size": 3}),
+            (([1, 5, 3, 4, 2], [1, 5], [2], [3, 4, 9, 8]), {}),
+            (([1, 5, 3, 4, 2], [1, 5], [2], [3, 4, 2, 8]), {}),
+            (([1, 5, 3, 4, 2], [1], [5], [7]), {"min_ngram_size": 2}),
+            (([2], [2, 2], [0]), {"max_ngram_size": 5}),
+        )
+    ),
+    *(
+        case(
+            "MaxpoolWithMask",
+            *(x(*shape), hidden),
+            static=True,
+            kernel_shape=kernel,
+            **given,
+        )
+        for drawn in [np.random.default_rng(21)]
+        for shape, kernel, given in (
+            ((2, 3, 9), [3], {"strides": [2], "pads": [1, 1]}),
+            ((1, 2, 5, 7), [2, 3], {"strides": [1, 2], "pads": [0, 1, 1, 0]}),
+            ((1, 2, 3, 4, 5), [2, 2, 2], {}),
+        )
+        for hidden in [drawn.integers(0, 2, (1, 1, *shape[2:])).astype(I4)]
+    ),
+    *(
+        case(
+            "MatMulFpQ4",
+            *(x(2, 3, 70), fixed(stored.reshape(-1)), fixed(I8([70, 5]))),
+            blk_quant_type=kind,
+        )
+        for drawn in [np.random.default_rng(22)]
+        for kind in (0, 1)
+        for stored in [drawn.integers(0, 256, (5, 3, 20 + kind), dtype=U1)]
+        for steps in [drawn.uniform(0.01, 0.1, (5, 3, 1)).astype(F4)]
+        if stored.__setitem__(np.s_[..., :4], steps.view(U1)) is None
+        and (not kind or stored.__setitem__(np.s_[..., 4], stored[..., 4] % 16) is None)
+    ),
+    *(
+        case(
+            "VarlenCausalConvWithState",
+            *(x(6, 4), w(4, 1, 3), I4([0, 1, 4, 6]), bias, x(3, 4, 2 * dilation)),
+            *((counts,) if counts is not None else ()),
+            outputs=2 if counts is None else 3,
+            dilation=dilation,
+            **given,
+        )
+        for dilation, bias, counts, given in (
+            (1, None, None, {}),
+            (2, w(4), None, {"activation": "silu"}),
+            (1, w(4), I4([1, 0, 5]), {"state_update_capacity": 2}),
+        )
+    ),
     case("MurmurHash3", TEXTS, positive=0, seed=3),
     *(case("MurmurHash3", whole(t, 2, 3)) for t in (I4, I8, F4, np.float64)),
     case("Inverse", x(2, 3, 3)),
@@ -891,6 +951,52 @@ def test_like_onnxruntime(model: Any, feeds: list[np.ndarray]) -> None:
         np.testing.assert_allclose(
             *(y.astype(float), wanted.astype(float)), tolerance, tolerance + step
         )
+
+
+def sparse(**attributes: Any) -> Any:
+    """A model whose first input is sparse; onnxruntime wants both of one size."""
+    kind, domain = "SparseToDenseMatMul", DOMAIN
+    node = helper.make_node(kind, ["a", "b"], ["y"], domain=domain, **attributes)
+    real = onnx.TensorProto.FLOAT
+    inputs = [
+        helper.make_sparse_tensor_value_info("a", real, [4, 4]),
+        helper.make_tensor_value_info("b", real, [4, 4]),
+    ]
+    outputs = [helper.make_tensor_value_info("y", real, None)]
+    graph = helper.make_graph([node], kind, inputs, outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    matrix = np.zeros((4, 4), F4)
+    matrix[[0, 1, 2], [1, 2, 3]] = 2, -1, 3
+    return model, [matrix, x(4, 4)]
+
+
+SPARSE = [
+    sparse(),
+    sparse(transA=1, alpha=0.5),
+    sparse(transB=1),
+    sparse(transA=1, transB=1),
+]
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize(("model", "feeds"), SPARSE)
+def test_sparse_inputs_are_dense_ones(model: Any, feeds: list[np.ndarray]) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    a, b = feeds
+    places = np.nonzero(a)
+    session = runtime.InferenceSession(model.SerializeToString())
+    device = runtime.OrtDevice.make("cpu", 0)
+    matrix = runtime.SparseTensor.sparse_coo_from_numpy(
+        I8(a.shape), a[places], np.stack(places, -1).reshape(-1), device
+    )
+    values = {
+        "a": runtime.OrtValue.ort_value_from_sparse_tensor(matrix),
+        "b": runtime.OrtValue.ortvalue_from_numpy(b),
+    }
+    (expected,) = session.run_with_ort_values(["y"], values)
+    (y,) = BurnishBackend.run_model(model, feeds)
+    np.testing.assert_allclose(y, expected.numpy(), 1e-6, 1e-6)
 
 
 def test_halves_are_inverted() -> None:

@@ -55,6 +55,7 @@ WITHOUT = {
     "cum_min_places": "ONNX has no running index of the least",
     "dequantize_blocks": INSIDE,
     "dropped": TRAINING,
+    "dynamic_time_warping": "the path is as long as its costs decide",
     "elementwise_cross_entropy": LOSS,
     "fake_quantize_slopes": TRAINING,
     "fold_repeated": TRAINING,
