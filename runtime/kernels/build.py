@@ -16,18 +16,19 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from burnish.errors import KernelError
 from burnish.kernels import records
+from burnish.kernels.threads import num_threads
 
 SOURCES = importlib.resources.files(__package__) / "source"  # in an archive as well
 FLAGS = (
     "-std=gnu11",
     "-O3",
     "-fPIC",
-    "-shared",
     "-fvisibility=default",
     "-ffp-contract=fast",
     "-fno-math-errno",
@@ -140,43 +141,63 @@ def built(
 
 
 def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
-    import subprocess  # which a browser has not
+    from concurrent.futures import ThreadPoolExecutor
 
     target = place / file_name(flags)
+    words = [*FLAGS, *native(), *flags]
     with tempfile.TemporaryDirectory(dir=place) as made:
         for name, text in sources().items():
             Path(made, name).write_text(text, encoding="utf-8")
         names = sorted(name for name in sources() if name.endswith(".c"))
-        output = Path(made, "out.so")
-        words = [*command, *FLAGS, *native(), *flags, "-o", str(output), *names]
+        end = time.monotonic() + _SECONDS
+        pool = ThreadPoolExecutor(num_threads())
         try:
-            done = subprocess.run(
-                [*words, *LIBRARIES],
-                cwd=made,
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise KernelError(
-                f"kernels: {' '.join(command)} was stopped after {_SECONDS} s; set CC "
-                f"to a faster compiler, or try again on a machine that is less busy"
-            ) from error
-        except OSError as error:
-            raise KernelError(
-                f"kernels: {command[0]} cannot be run: {error}"
-            ) from error
-        if done.returncode or not output.exists():
-            message = (done.stderr.strip().splitlines() or ["no message"])[0]
-            raise KernelError(
-                f"kernels: {' '.join(command)} could not build them: {message}"
-            )
+            objects = [f"{name}.o" for name in names]
+            compiled = [
+                pool.submit(_run, command, [*words, "-c", name, "-o", to], made, end)
+                for name, to in zip(names, objects, strict=True)
+            ]
+            for each in compiled:
+                each.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+        output = Path(made, "out.so")
+        words += ["-shared", *objects, *LIBRARIES, "-o", output.name]
+        _run(command, words, made, end)
         output.chmod(0o700)
         digest = Path(made, "digest")
         digest.write_text(_digest(output))
         os.replace(digest, _digest_file(target))
         os.replace(output, target)
     return target
+
+
+def _run(command: list[str], words: list[str], folder: str, end: float) -> None:
+    """Compile or link to the last word, until `end` of the monotonic clock.
+
+    Raises KernelError.
+    """
+    import subprocess  # which a browser has not
+
+    compiler = " ".join(command)
+    try:
+        done = subprocess.run(
+            [*command, *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=max(0.0, end - time.monotonic()),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise KernelError(
+            f"kernels: {compiler} was stopped after {_SECONDS} s; set CC to a faster "
+            f"compiler, or try again on a machine that is less busy"
+        ) from error
+    except OSError as error:
+        raise KernelError(f"kernels: {compiler} cannot be run: {error}") from error
+    if done.returncode or not Path(folder, words[-1]).exists():
+        message = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise KernelError(f"kernels: {compiler} could not build them: {message}")
 
 
 def _check_folder(place: Path) -> None:
