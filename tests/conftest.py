@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -64,6 +65,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 if find_spec(peer) is None:
                     reason = f"{peer} is not installed: pip install '.[oracle]'"
                     item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Leave the objects of modules and collected tests out of garbage collection.
+
+    Recording a training step collects garbage, which would visit them all each time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

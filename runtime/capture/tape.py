@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from burnish.autodiff import Variable, recording
+from burnish.capture.dependencies import Dependencies
 from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
-from burnish.nn.core.module import Module, forwarded
+from burnish.nn.core.calling import forwarded
+from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
@@ -42,20 +43,18 @@ class Call(NamedTuple):
     always: bool
 
 
-class Tape:
+class Tape(Dependencies):
     """Writes calls down; values that depend on arguments or parameters are `Traced`."""
 
     follows = False  #: whether `way` says which way an `if` goes
     is_step = False  #: whether it writes down gradients and updates too
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[Call] = []
         self.places = 0
         self.fixed: dict[int, tuple[Ref, Any]] = {}
-        self.stored: dict[int, Stored] = {}
-        self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.arguments: list[Any] = []
-        self.formulas: dict[int, tuple[Any, bool]] = {}  # made of others; if merged
         self.over = False
         self._before: dict[int, tuple[Stored, Any]] = {}
         self._paused = recording.paused
@@ -120,9 +119,7 @@ class Tape:
     def settled(self, stored: Stored) -> Any:
         """The array of a buffer that holds settings, which are to stay."""
         with self._running(inside=True):
-            array = stored.data
-        self.seen[id(stored)] = (weakref.ref(stored), array)
-        return array
+            return self.note_array(stored)
 
     def way(self, tensor: Variable) -> bool:
         """The truth of a tensor for `if` and `while`, where this tape `follows`."""
@@ -135,10 +132,6 @@ class Tape:
     def refuse(self, why: str, what_to_do: str = "") -> NoReturn:
         """Raises CaptureError: says where and why."""
         raise CaptureError(refusal(why) + what_to_do)
-
-    def note_formula(self, stored: Any) -> None:
-        """A parameter that is made of others is used: merged, or by its formula."""
-        self.formulas[id(stored)] = (stored, stored.is_merged)
 
     def read(self, tensor: Variable) -> NoReturn:
         """Raises CaptureError: what Python makes of values would stay as it is now."""
@@ -227,7 +220,7 @@ class Tape:
         """Remember the constants, to tell later whether `inplace` has changed one."""
         for arg in args:
             if type(arg) is Tensor:
-                self.seen[id(arg)] = (weakref.ref(arg), arg.data)
+                self.note_array(arg)
 
     def _place(self) -> int:
         self.places += 1

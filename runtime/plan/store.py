@@ -20,7 +20,8 @@ from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.plan.compiled import Compiled, Unplanned
-from burnish.plan.plan import Plan, Segment
+from burnish.plan.lowering import Segment
+from burnish.plan.plan import Plan
 from burnish.planned import words
 from burnish.planned.file import ALIGNED, KEY, VERSION
 from burnish.planned.ready import callables

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
@@ -20,14 +20,15 @@ from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.errors import InputError
 from burnish.habits import Count, Fixed, missing
-from burnish.lowbit.files import arrays
 from burnish.nn.adapters.applying import computed, make_plain, reparameterize
 from burnish.nn.adapters.reparameterize import Reparameterizer
 from burnish.nn.core import notebook, record, tables
+from burnish.nn.core.calling import forwarded, sent_through
 from burnish.nn.core.display import tree
 from burnish.nn.core.groups import ParamGroup
 from burnish.nn.core.holding import Holder, named_held, pairs, rebuilt
 from burnish.nn.core.param import Buffer, Param, Stored
+from burnish.nn.core.paths import every_path, saved, stored
 
 Path: TypeAlias = str | os.PathLike[str]
 _ENDING, _PLANNED = ".safetensors", ".plan.safetensors"
@@ -66,7 +67,7 @@ class Module(Holder):
             with self.device.computing():
                 return forwarded(self, args, options)
         if self.on_input is not None:
-            return _on_input(self, args, options)
+            return sent_through(self, args, options)
         return self.forward(*args, **options)
 
     def _in_integers(self, x: Any) -> Any:
@@ -113,11 +114,11 @@ class Module(Holder):
         remove_duplicate: a shared one comes once, with its first path.
         """
         if not remove_duplicate:
-            yield from _every_path(self)
+            yield from every_path(self)
             return
         seen: set[int] = set()
         for path, module in self.named_modules():
-            for name, item in _stored(vars(module)):
+            for name, item in stored(vars(module)):
                 if id(item) not in seen:
                     seen.add(id(item))
                     yield (f"{path}.{name}" if path else name), item
@@ -314,7 +315,7 @@ class Module(Holder):
         several: "weight.codes", "weight.scales", "weight.scheme".
         """
         held = self.named_tensors() if group is None else group.params(self).items()
-        return _saved(held)
+        return saved(held)
 
     def load_state_dict(
         self,
@@ -334,7 +335,7 @@ class Module(Holder):
 
         kind = type(self).__name__
         with inputs_installed(self, state):
-            every = list(_every_path(self))
+            every = list(every_path(self))
             if group is not None:
                 chosen = {id(param) for param in group.params(self).values()}
                 every = [(path, item) for path, item in every if id(item) in chosen]
@@ -359,7 +360,7 @@ class Module(Holder):
         """
         state = self.state_dict(group)
         if serialize.is_pytorch_name(path):
-            state = _saved(self.named_tensors(False)) if group is None else state
+            state = saved(self.named_tensors(False)) if group is None else state
         elif group is None:
             metadata = {**tables.metadata(self), **(metadata or {})}
         serialize.save_file(record.cast(state, dtype), path, metadata)
@@ -462,52 +463,6 @@ def _is_planned(weights: Any) -> bool:
     """Whether there is a plan file beside a weights file."""
     plain = isinstance(weights, os.PathLike)  # not in an archive
     return plain and os.path.isfile(f"{os.fspath(weights)[: -len(_ENDING)]}{_PLANNED}")
-
-
-def _stored(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Stored]]:
-    """Every stored tensor among attributes, one that is made of others as these."""
-    for name, item in named_held(attributes):
-        if isinstance(item, Stored):
-            for part, tensor in item.parts():
-                yield f"{name}.{part}" if part else name, tensor
-
-
-def _saved(held: Iterable[tuple[str, Stored]]) -> dict[str, Any]:
-    """The arrays that a file keeps of these tensors, by name."""
-    kept = (each for each in held if each[1].persistent)
-    return {name: array for path, item in kept for name, array in arrays(path, item)}
-
-
-def _every_path(module: Module) -> Iterator[tuple[str, Stored]]:
-    """Every path of every tensor: a shared one comes once for each."""
-
-    def walk(module: Module, prefix: str, above: tuple[Module, ...]) -> Any:
-        for name, item in _stored(vars(module)):
-            yield prefix + name, item
-        for name, child in module.named_children():
-            if not any(child is module for module in above):
-                yield from walk(child, f"{prefix}{name}.", (*above, child))
-
-    yield from walk(module, "", (module,))
-
-
-def forwarded(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The result of `module(*args, **options)`."""
-    if module.on_input is not None:
-        return _on_input(module, args, options)
-    return module.forward(*args, **options)
-
-
-def _on_input(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """`forward`, its first argument sent through the module's `on_input`."""
-    if args:
-        if not (module.training or options or args[1:]):
-            exact = module._in_integers(args[0])
-            if exact is not None:
-                return exact
-        return module.forward(module.on_input(args[0]), *args[1:], **options)
-    first = next(iter(options))
-    return module.forward(**{**options, first: module.on_input(options[first])})
 
 
 def _copy(value: Any, done: dict[int, Any]) -> Any:

@@ -19,7 +19,8 @@ from burnish.plan.cpu.layout import (
     Layout,
     blocks,
     length,
-    pixels,
+    places,
+    split,
     strides,
 )
 from burnish.plan.cpu.table import Declined, need
@@ -474,39 +475,6 @@ class Builder:
             x, y = (places(shape, layout, axis, cut) for layout in (a, b))
             self.copy(sizes, source.beyond(x[1]), x[0], target.beyond(y[1]), y[0])
         self.label = label
-
-
-def split(shape: tuple[int, ...], axis: int, cut: Any) -> tuple[int, ...]:
-    """A shape whose channels, those of the cut, are two axes: (blocks, lanes)."""
-    if cut is None:
-        return shape
-    start, end = cut
-    lanes = min(LANES, end - start)
-    return (*shape[:axis], (end - start) // lanes, lanes, *shape[axis + 1 :])
-
-
-def places(
-    shape: tuple[int, ...], layout: Layout, axis: int, cut: Any
-) -> tuple[tuple[int, ...], int]:
-    """Distances along the axes of `split`, and the first element's place."""
-    if layout.kind == "blocked":
-        others = shape[:axis] + shape[axis + 1 :]
-        steps = [LANES * s for s in strides(others)]
-        block = LANES * pixels(shape, axis)
-        return (*steps[:axis], block, 1, *steps[axis:]), cut[0] // LANES * block
-    if layout.kind == "rows":
-        others = shape[: layout.axis] + shape[layout.axis + 1 :]
-        count = shape[layout.axis]
-        steps = [count * s for s in strides(others)]
-        full = (*steps[: layout.axis], 1, *steps[layout.axis :])
-    else:
-        full = strides(shape)
-    if cut is None:
-        return full, 0
-    step = full[axis]
-    lanes = min(LANES, cut[1] - cut[0])
-    whole = (*full[:axis], lanes * step, step, *full[axis + 1 :])
-    return whole, cut[0] * step
 
 
 def _inner_last(axes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -10,10 +10,12 @@ from typing import Any
 from burnish.autodiff import Node, Variable, backward, recording
 from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs.live import Live
+from burnish.capture.dependencies import Dependencies
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nn.adapters.reparameterize import Reparameterized
-from burnish.nn.core.module import Module, forwarded
+from burnish.nn.core.calling import forwarded
+from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.nn.norms.batch_norm import BatchNorm1d
 from burnish.ops.norm import batch_norm_train
@@ -29,7 +31,7 @@ from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 
-class Following:
+class Following(Dependencies):
     """Where a thread's calls go while a step is looked at.
 
     for_graph: the calls are those of a graph: what no graph can have raises
@@ -46,15 +48,13 @@ class Following:
         mixed: Mixed | None = None,
         scale: Scale | None = None,
     ):
+        super().__init__()
         self.for_graph, self.why = for_graph, ""
         self._mixed, self._scale = mixed, scale
         self._is_norm = False  # whether a module of batch norm runs
         self._changed: set[int] = set()  # where parameters' values were before
         self.uses_old_values = False
         """Whether values that parameters had are used after they got others."""
-        self.stored: dict[int, Stored] = {}
-        self.formulas: dict[int, tuple[Any, bool]] = {}  # made of others; if merged
-        self.seen: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.assigned: dict[int, tuple[Stored, Any]] = {}
         self.states: list[tuple[Callable[[], Any], str, Any, Any]] = []
         self.rates: list[tuple[Any, Live]] = []
@@ -96,7 +96,7 @@ class Following:
             elif type(each) is Tensor:
                 self._look(each)
                 if not self._is_own(each):
-                    self.seen[id(each)] = (weakref.ref(each), each.data)
+                    self.note_array(each)
             elif type(each) is Summed:
                 mapped(each.parts, self._look)
         args, options = mapped((args, options), _plain)
@@ -163,10 +163,6 @@ class Following:
         finally:
             self._is_norm = outer
 
-    def note_formula(self, stored: Any) -> None:
-        """A parameter that is made of others is used: merged, or by its formula."""
-        self.formulas[id(stored)] = (stored, stored.is_merged)
-
     def read(self, stored: Any) -> None:
         """A parameter or buffer is read; with one that is made of others, its parts."""
         if isinstance(stored, Reparameterized):
@@ -191,9 +187,7 @@ class Following:
     def settled(self, stored: Stored) -> Any:
         """The array of a buffer that holds settings, which are to stay."""
         with self.away():
-            array = stored.data
-        self.seen[id(stored)] = (weakref.ref(stored), array)
-        return array
+            return self.note_array(stored)
 
     def backward(self, output: Variable, gradient: Any, create_graph: bool) -> Any:
         """The gradients of what the step has computed."""
