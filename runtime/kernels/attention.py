@@ -44,9 +44,13 @@ def attended(
     scale: float,
     is_causal: bool,
     kept: Any = None,
+    keep: Any = None,
+    keep_factor: float = 1.0,
 ) -> Any:
     """softmax(q @ k.T * scale, masked) @ v of arrays that `fits` takes
 
+    keep: booleans (..., H, T, S) that drop weights where they are False; the others are
+    multiplied by keep_factor.
     kept: (..., H, T, 2) for what the gradient needs of each query: its greatest score,
     and the inverse of the sum of its exponentials.
     """
@@ -59,6 +63,7 @@ def attended(
         "attention", parts, **fields, **_steps("out", out), kept=kept,
         space=np.empty(parts * room, np.float32), room=room,
         zero_if_empty=mask is not None, scale=scale, blocked=-np.inf,
+        **_dropping(keep, keep_factor),
     )  # fmt: skip
     return out
 
@@ -73,6 +78,8 @@ def attention_gradient(
     mask: Any,
     scale: float,
     is_causal: bool,
+    keep: Any = None,
+    keep_factor: float = 1.0,
 ) -> tuple[Any, Any, Any]:
     """The gradients of q, k and v, given `attended`'s result and what it kept."""
     fields = _fields(q, k, v, mask, is_causal)
@@ -86,7 +93,7 @@ def attention_gradient(
     room = attention_gradient_room(size, keys, values)
     direct.launch(
         "attention_gradient", parts, **fields, kept=kept, scale=scale, room=room,
-        space=np.empty(parts * room, np.float32),
+        space=np.empty(parts * room, np.float32), **_dropping(keep, keep_factor),
     )  # fmt: skip
     return dq, dk, dv
 
@@ -105,6 +112,12 @@ def _fields(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> dict[str, Any
     for name, part in zip("qkv", (q, k, v), strict=True):
         fields |= _steps(name, part)
     return fields | sizes | {"is_causal": is_causal}
+
+
+def _dropping(keep: Any, factor: float) -> dict[str, Any]:
+    """What both records say of dropout's mask, whose bytes are in memory."""
+    mask = None if keep is None else np.ascontiguousarray(keep)
+    return {"keep": mask, "keep_bound": -1, "keep_factor": factor}
 
 
 def sizes_of(q: tuple[int, ...], v: tuple[int, ...]) -> dict[str, int]:

@@ -96,17 +96,17 @@ RECORDS = (
     _record("arg_max", "x out", "outer width inner is_min last"),
     _record(
         "attention",
-        "q k v mask out kept space",
+        "q k v mask keep out kept space",
         f"batches heads shared queries keys size values {_BATCHES} out_batch out_head "
-        f"out_row {_MASK} is_causal zero_if_empty room",
-        "scale blocked",
+        f"out_row {_MASK} is_causal zero_if_empty keep_bound room",
+        "scale blocked keep_factor",
     ),
     _record(
         "attention_gradient",
-        "q k v mask g y kept dq dk dv space",
+        "q k v mask keep g y kept dq dk dv space",
         f"batches heads shared queries keys size values {_BATCHES} {_SLOPES} {_MASK} "
-        "is_causal room",
-        "scale",
+        "is_causal keep_bound room",
+        "scale keep_factor",
     ),
     _record(
         "matmul",

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "call.h"
+#include "dropout.h"
 #include "functions.h"
 #include "mask.h"
 #include "products.h"
@@ -84,11 +85,13 @@ static void weights_of_row(const attention_gradient_record *r, float *scores, in
 typedef struct {
     const float *q, *g, *y, *kept;
     const char *mask;
+    const dropout *drop;
+    int64_t place;  // of its first weight in dropout's mask
     float *dq;
 } one_head;
 
-static one_head head_of(const attention_gradient_record *r, const call *c, int64_t batch,
-                        int64_t head) {
+static one_head head_of(const attention_gradient_record *r, const call *c,
+                        const dropout *drop, int64_t batch, int64_t head) {
     const int64_t place = batch * r->heads + head;
     const char *mask = at(c, r->mask);
     const int64_t before = batch * r->mask_batch + head * r->mask_head;
@@ -98,6 +101,8 @@ static one_head head_of(const attention_gradient_record *r, const call *c, int64
         .y = (const float *)at(c, r->y) + batch * r->y_batch + head * r->y_head,
         .kept = (const float *)at(c, r->kept) + place * r->queries * 2,
         .mask = mask ? mask + before * (r->mask_is_bool ? 1 : 4) : 0,
+        .drop = drop,
+        .place = place * r->queries * r->keys,
         .dq = (float *)at(c, r->dq) + batch * r->dq_batch + head * r->dq_head,
     };
 }
@@ -114,6 +119,15 @@ static void block(const attention_gradient_record *r, const one_head *h,
         const float level =
             row_product(g + i * r->g_row, h->y + (t + i) * r->y_row, r->values);
         weights_of_row(r, w, n, h->mask, t + i, start, h->kept + (t + i) * 2);
+        if (h->drop) {
+            float by[KEYS];
+            factors(h->drop, h->place + (t + i) * r->keys + start, n, by);
+            for (int64_t j = 0; j < n; j++) {
+                d[j] = w[j] * (d[j] * by[j] - level) * (float)r->scale;
+                w[j] *= by[j];
+            }
+            continue;
+        }
         for (int64_t j = 0; j < wide; j += WIDTH)
             store(d + j, load(w + j) * (load(d + j) - level) * (float)r->scale);
     }
@@ -138,6 +152,9 @@ void attention_gradient(const void *record, const call *c, int64_t part, int64_t
     const attention_gradient_record *r = record;
     const space_of_share s = spread(r, (float *)at(c, r->space) + part * r->room);
     const int64_t groups = r->heads / r->shared;
+    const void *keep = at(c, r->keep);
+    const dropout dropped = dropout_of(keep, r->keep_bound, r->keep_factor);
+    const dropout *drop = keep ? &dropped : 0;
     SHARE(r->batches * groups);
     for (int64_t u = first; u < behind; u++) {
         const int64_t batch = u / groups, group = u % groups;
@@ -154,7 +171,8 @@ void attention_gradient(const void *record, const call *c, int64_t part, int64_t
             memset(s.dk, 0, 4 * (size_t)(n * s.size));
             memset(s.dv, 0, 4 * (size_t)(n * s.values));
             for (int64_t shared = 0; shared < r->shared; shared++) {
-                const one_head h = head_of(r, c, batch, group * r->shared + shared);
+                const one_head h =
+                    head_of(r, c, drop, batch, group * r->shared + shared);
                 for (int64_t t = 0; t < r->queries; t += QUERIES) {
                     const int64_t m = r->queries - t < QUERIES ? r->queries - t : QUERIES;
                     if (!r->is_causal || start < t + m) block(r, &h, &s, t, m, start, n);

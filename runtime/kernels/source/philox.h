@@ -18,7 +18,7 @@ INLINE void spread_key(uint64_t key, round_keys keys) {
 }
 
 // The lower words times a factor.
-INLINE counters product(counters words, uint32_t factor) {
+INLINE counters word_product(counters words, uint32_t factor) {
 #if defined(__AVX512F__)
     return (counters)_mm512_mul_epu32((__m512i)words, _mm512_set1_epi64(factor));
 #elif defined(__AVX2__)
@@ -46,8 +46,8 @@ INLINE void philox(uint64_t first, uint64_t step, const round_keys keys,
     UNROLLED for (int round = 0; round < ROUNDS; round++)
         UNROLLED for (int j = 0; j < ABREAST_COUNTERS; j++) {
             counters *w = words[j];
-            const counters even = product(w[0], 0xD2511F53u);
-            const counters odd = product(w[2], 0xCD9E8D57u);
+            const counters even = word_product(w[0], 0xD2511F53u);
+            const counters odd = word_product(w[2], 0xCD9E8D57u);
             w[0] = odd >> 32 ^ w[1] ^ keys[round][0];
             w[1] = odd;
             w[2] = even >> 32 ^ w[3] ^ keys[round][1];

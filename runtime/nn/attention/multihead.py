@@ -14,6 +14,7 @@ from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
 from burnish.nn.linear import Linear
+from burnish.ops.sequences.attention import dropped_attention
 from burnish.steps import step
 from burnish.tensor import Tensor
 
@@ -103,14 +104,17 @@ class MultiheadAttention(Layer):
         k, v = self._extended(k, "bias_k"), self._extended(v, "bias_v")
         mask = _widened(mask, k.shape[2] - length)
         weights: Any = None
-        if need_weights or (self.dropout and self.training):
+        if need_weights:
             weights = ops.attention_weights(q, k, mask)
             drop = Dropout(self.dropout)
             drop.device = self.device
             weights = drop(weights)
-            y = (weights @ v).transpose(0, 2, 1, 3)
+            y = weights @ v
+        elif self.training:
+            y = dropped_attention(q, k, v, mask, p=self.dropout)
         else:
-            y = ops.scaled_dot_product_attention(q, k, v, mask).transpose(0, 2, 1, 3)
+            y = ops.scaled_dot_product_attention(q, k, v, mask)
+        y = y.transpose(0, 2, 1, 3)
         y = self.out_proj(y.reshape(*y.shape[:2], self.embed_dim))
         if not need_weights:
             weights = None

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable, recording
-from burnish.backend import Array, namespace
+from burnish.backend import Array, Device, namespace
 from burnish.backend.cuda.attention.attention import attended
+from burnish.draws import keep_mask
 from burnish.errors import InputError
 from burnish.operator import composed, memory_bound, operator
+from burnish.ops._kernels.slopes import dropped
 from burnish.ops._shapes import cast, library_of, ranked
 from burnish.ops._tables import beside
 from burnish.ops.activation.probabilities import softmax, softmax_gradient
@@ -68,6 +70,22 @@ def scaled_dot_product_attention(
     return reshape(y, shape=(*heads[:-1], v.shape[-1]))
 
 
+def dropped_attention(q: Any, k: Any, v: Any, mask: Any, *, p: float) -> Any:
+    """`scaled_dot_product_attention` in training: a weight is 0 with probability p
+
+    The others are divided by 1 - p. As many heads of q as of k.
+    """
+    if not p:
+        return scaled_dot_product_attention(q, k, v, mask)
+    device = q.device if isinstance(q, Variable) else Device.of(q)
+    keep = keep_mask((*q.shape[:-1], k.shape[-2]), 1 - p, device)
+    factor = 1 / (1 - p) if p < 1 else 1.0
+    if not _is_kept(q, k, v, mask, 0.0):
+        return matmul(dropped(attention_weights(q, k, mask), keep, factor=factor), v)
+    options = {"scale": q.shape[-1] ** -0.5, "is_causal": False}
+    return attended_heads(q, k, v, mask, keep, **options, keep_factor=factor)[0]
+
+
 @composed
 def attention_weights(
     q: Any,
@@ -103,12 +121,15 @@ def _scores(
 
 @operator
 def attended_heads(
-    q, k, v, mask=None, *, scale: float, is_causal: bool
-) -> tuple[Array, Array]:
+    q, k, v, mask=None, keep=None, *, scale: float, is_causal: bool,
+    keep_factor: float = 1.0,
+) -> tuple[Array, Array]:  # fmt: skip
     """Attention, and what its gradient needs of each query beside it: (..., T, 2)
 
-    That is the greatest score and the inverse of the sum of exponentials, from which
-    kernels compute scores again. No gradient flows through them.
+    keep: dropout's mask of the weights, (..., T, S); kept ones are multiplied by
+    keep_factor. What the gradient needs is the greatest score and the inverse of the
+    sum of exponentials, from which kernels compute scores again. No gradient flows
+    through them.
     """
     grouped, k, v, mask = _grouped(q, k, v, mask)
     scores = _scores(grouped, k, mask, scale, is_causal)
@@ -117,24 +138,32 @@ def attended_heads(
     powers = np.exp(scores - np.where(blocked, 0, most))
     sums = powers.sum(axis=-1, keepdims=True)
     shares = np.where(blocked, 0, 1 / np.where(blocked, 1, sums))
-    y = (powers * shares) @ v
+    weights = powers * shares
+    if keep is not None:
+        weights = weights * (keep.reshape(weights.shape) * q.dtype.type(keep_factor))
+    y = weights @ v
     kept = np.concatenate([np.where(blocked, 0, most), shares], axis=-1)
     shape = q.shape[:-1]
     return y.reshape(*shape, v.shape[-1]), kept.reshape(*shape, 2).astype(q.dtype)
 
 
 @attended_heads.vjp("q", "k", "v")
-def _(g, y, q, k, v, mask=None, *, scale, is_causal):
+def _(g, y, q, k, v, mask=None, keep=None, *, scale, is_causal, keep_factor=1.0):
     own, keys, values, mask = _grouped(q, k, v, mask)
     slope = reshape(g[0], shape=(*own.shape[:-1], v.shape[-1]))
     weights = attention_weights(own, keys, mask, is_causal=is_causal, scale=scale)
     inward = matmul(slope, swapaxes(values, -1, -2))
+    used = weights
+    if keep is not None:
+        keep = reshape(keep, shape=weights.shape)
+        used = dropped(weights, keep, factor=keep_factor)
+        inward = dropped(inward, keep, factor=keep_factor)
     level = reduce_sum(inward * weights, axes=-1, keepdims=True)
     scores = weights * (inward - level) * scale
     return (
         reshape(matmul(scores, keys), shape=q.shape),
         _of_group(matmul(swapaxes(scores, -1, -2), own), k),
-        _of_group(matmul(swapaxes(weights, -1, -2), slope), v),
+        _of_group(matmul(swapaxes(used, -1, -2), slope), v),
     )
 
 

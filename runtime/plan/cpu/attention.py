@@ -64,7 +64,8 @@ def attention(b: Builder, node: Node) -> None:
     shares = b.shares(flops / 8, batches * heads)
     b.add(
         "attention", shares, flops=flops, **parts, **masked,
-        out=b.result(node.result), kept=None, is_causal=False,
+        out=b.result(node.result), kept=None, is_causal=False, keep=None,
+        keep_bound=-1, keep_factor=1.0,
         space=b.new(4 * room * shares), batches=batches,
         heads=heads, shared=shared, queries=queries, keys=keys, size=size,
         values=values, out_batch=out_batch, out_head=out_head, out_row=out_row,

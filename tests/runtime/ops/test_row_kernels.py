@@ -281,6 +281,7 @@ def test_a_weight_of_another_shape_is_what_it_is_without_kernels(shape, launched
     assert not launched
 
 
+@pytest.mark.parametrize("drops", [False, True])
 @pytest.mark.parametrize("mask", ["none", "causal", "booleans", "keys", "numbers"])
 @pytest.mark.parametrize(
     ("lead", "heads", "sizes"),
@@ -291,7 +292,7 @@ def test_a_weight_of_another_shape_is_what_it_is_without_kernels(shape, launched
         ((1,), (1, 1), (2, 3000, 17, 3)),
     ],
 )
-def test_attention_and_its_gradients(mask, lead, heads, sizes, launched):
+def test_attention_and_its_gradients(mask, drops, lead, heads, sizes, launched):
     queries, keys, size, width = sizes
     q = values(*lead, heads[0], queries, size, seed=1)
     k = values(*lead, heads[1], keys, size, seed=2)
@@ -306,28 +307,32 @@ def test_attention_and_its_gradients(mask, lead, heads, sizes, launched):
     elif mask == "numbers":
         shown = values(queries, keys, seed=5)
         shown[0] = -np.inf
-    options = {"scale": 0.3, "is_causal": mask == "causal"}
-    y, kept = same_for_any_threads(lambda: attended_heads(q, k, v, shown, **options))
-    exact = attended_heads.value(*wide((q, k, v)), shown, **options)
+    keep = random.random((*q.shape[:-1], keys)) > 0.3 if drops else None
+    options = {"scale": 0.3, "is_causal": mask == "causal", "keep_factor": 1 / 0.7}
+    y, kept = same_for_any_threads(
+        lambda: attended_heads(q, k, v, shown, keep, **options)
+    )
+    exact = attended_heads.value(*wide((q, k, v)), shown, keep, **options)
     close(y, exact[0])
     close(kept, exact[1])
     g = values(*y.shape, seed=9)
-    given = (q, k, v, shown)
+    given = (q, k, v, shown, keep)
 
     class Masked:
         @staticmethod
         def value(*parts, **options):
-            return attended_heads.value(*parts, shown, **options)
+            return attended_heads.value(*parts, shown, keep, **options)
 
     def pulled_back():
-        needed = [True] * 3 + [False]
+        needed = [True] * 3 + [False] * 2
         return attended_heads.pull((g, None), (y, kept), given, options, needed)[:3]
 
     grads = same_for_any_threads(pulled_back)
     assert {"attention", "attention_gradient"} <= set(launched)
-    wide_given = (*wide((q, k, v)), shown)
+    wide_given = (*wide((q, k, v)), shown, keep)
+    needed = [True] * 3 + [False] * 2
     wanted = attended_heads.pull(
-        (g.astype(np.float64), None), exact, wide_given, options, [True] * 3 + [False]
+        (g.astype(np.float64), None), exact, wide_given, options, needed
     )
     for ours, want in zip(grads, wanted, strict=False):
         close(ours, want, 64)

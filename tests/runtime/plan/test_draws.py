@@ -81,6 +81,7 @@ NETWORKS = {
     "channels of volumes": (maps(lambda: nn.Dropout3d(0.4), 3), (2, 3, 5, 6, 7)),
     "feature alpha": (maps(lambda: nn.FeatureAlphaDropout(0.4), 2), (3, 3, 9, 7)),
     "attention": (lambda: encoder(dropout=0.3), (4, 9, 16)),
+    "long attention": (lambda: encoder(dropout=0.3), (1, 513, 16)),
     "norm first": (lambda: encoder(dropout=0.1, norm_first=True), (4, 9, 16)),
     "lstm": (
         lambda: Sequence(nn.LSTM(16, 16, 2, dropout=0.3, batch_first=True)),
@@ -125,7 +126,7 @@ def test_steps_draw_as_the_plain_step_does(name):
         assert word not in told
 
 
-@pytest.mark.parametrize("name", ["dropout", "attention"])
+@pytest.mark.parametrize("name", ["dropout", "attention", "long attention"])
 def test_losses_are_the_same_for_any_number_of_threads(name):
     found = []
     for threads in (1, 2, 5):

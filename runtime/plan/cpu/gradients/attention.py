@@ -17,9 +17,9 @@ from burnish.plan.graph import Node, Value
 
 @lower("attended_heads")
 def attended_heads(b: Builder, node: Node) -> None:
-    q, k, v, mask = node.args
+    q, k, v, mask, *keep = node.args
     check(node, q, k, v)
-    fields, sizes = _inputs(b, node, q, k, v, mask)
+    fields, sizes = _inputs(b, node, q, k, v, mask, *keep)
     y, kept = node.results
     pairs, units, shape = sizes
     room = attention_room(*shape)
@@ -34,10 +34,10 @@ def attended_heads(b: Builder, node: Node) -> None:
 
 @lower("attended_heads gradient")
 def attention_gradient(b: Builder, node: Node) -> None:
-    g, of_kept, y, kept, q, k, v, mask = node.args[:8]
+    g, of_kept, y, kept, q, k, v, mask, *keep = node.args
     need(of_kept is None, "a gradient of its sums")
     check(node, g, y, kept, q, k, v)
-    fields, sizes = _inputs(b, node, q, k, v, mask)
+    fields, sizes = _inputs(b, node, q, k, v, mask, *keep)
     pairs, units, shape = sizes
     fields |= _read(b, "g", g) | _read(b, "y", y)
     results = iter(node.results)
@@ -57,7 +57,7 @@ def attention_gradient(b: Builder, node: Node) -> None:
 
 
 def _inputs(
-    b: Builder, node: Node, q: Any, k: Any, v: Any, mask: Any
+    b: Builder, node: Node, q: Any, k: Any, v: Any, mask: Any, keep: Any = None
 ) -> tuple[dict[str, Any], tuple[int, int, tuple[int, int, int]]]:
     """Fields of both records; pairs of queries and keys, heads, sizes for the room."""
     need(
@@ -67,12 +67,23 @@ def _inputs(
     fields: dict[str, Any] = mask_steps(b, mask, False)
     for name, part in zip("qkv", (q, k, v), strict=True):
         fields |= _read(b, name, part)
-    fields |= sizes
+    fields |= sizes | _dropping(b, keep, node.options.get("keep_factor", 1.0))
     fields |= {name: node.options[name] for name in ("is_causal", "scale")}
     units = sizes["batches"] * sizes["heads"]
     pairs = units * sizes["queries"] * sizes["keys"]
     shape = sizes["size"], sizes["keys"], sizes["values"]
     return fields, (pairs, units, shape)
+
+
+def _dropping(b: Builder, keep: Any, factor: float) -> dict[str, Any]:
+    """What both records say of dropout's mask: its key, or bytes where it has none."""
+    fields = {"keep": None, "keep_bound": -1, "keep_factor": factor}
+    if keep is None:
+        return fields
+    if isinstance(keep, Value) and keep.place in b.masks:
+        mask = b.masks[keep.place]
+        return fields | {"keep": mask.key, "keep_bound": mask.bound}
+    return fields | {"keep": b.spot(keep)}
 
 
 def _read(b: Builder, name: str, value: Value) -> dict[str, Any]:
