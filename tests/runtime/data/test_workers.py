@@ -16,6 +16,14 @@ import pytest
 from burnish import Tensor, data, learner, nn, optim, seed
 from burnish.data.sources.mnist import normalized
 from burnish.errors import DataError, InputError
+from tests.harness.datasets import (
+    Damaged,
+    Ends,
+    Slow,
+    Squares,
+    jitter,
+    wrong_batcher,
+)
 
 WORKERS = {
     "none": {},
@@ -23,43 +31,6 @@ WORKERS = {
     "processes": {"num_workers": 2, "processes": True},
 }
 BUSY = {name: options for name, options in WORKERS.items() if options}
-
-
-class Squares:
-    """Item i is (i * i as an array, its name); some fail."""
-
-    def __init__(self, count=23, bad=None, size=3):
-        self.count = count
-        self.bad = bad
-        self.size = size
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, index):
-        if index == self.bad:
-            raise Damaged(f"file {index}.png", "truncated")
-        return {"x": np.full(self.size, index * index), "name": f"item {index}"}
-
-
-class Damaged(Exception):
-    def __init__(self, path, why):
-        super().__init__(f"{path}: {why}")
-
-
-class Ends(Squares):
-    def __getitem__(self, index):
-        os._exit(3)
-
-
-class Slow(Squares):
-    def __getitem__(self, index):
-        time.sleep(0.02)
-        return super().__getitem__(index)
-
-
-def jitter(item, rng):
-    return item | {"noise": rng.normal(size=2), "seen": rng.integers(1000)}
 
 
 def plain(value):
@@ -170,10 +141,6 @@ def test_an_error_says_the_item(options, no_leak):
         assert "in __getitem__" in caught.value.__notes__[0]
     else:
         assert isinstance(caught.value.__cause__, Damaged)
-
-
-def wrong_batcher(fields):
-    return fields["y"]
 
 
 @pytest.mark.parametrize("options", WORKERS.values(), ids=WORKERS)
