@@ -24,7 +24,7 @@ from burnish.plan.cpu.layout import (
     strides,
 )
 from burnish.plan.cpu.table import Declined, need
-from burnish.plan.graph import Constant, Node, Value, constant
+from burnish.plan.graph import Array, Constant, Node, Value, constant
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -160,6 +160,7 @@ class Builder:
         self.sums: dict[int, Any] = {}
         self.whole: dict[Any, Any] = {}
         self.constants: dict[int, Spot] = {}
+        self._derived: dict[tuple[Any, ...], Constant] = {}
         self.faults: list[Buffer] = []  # one, where a record notes any
         self.in_place: set[int] = set()  # arguments that records write to
         self.updates: list[Any] = []
@@ -290,6 +291,18 @@ class Builder:
             self.buffers.append(buffer)
             self.constants[id(made)] = Spot(buffer)
         return self.constants[id(made)]
+
+    def derived(
+        self, change: Callable[..., Array], source: Constant, *details: Any
+    ) -> Constant:
+        """The constant change(source, *details), one for all who ask for the same.
+
+        So a weight that several steps share is packed once.
+        """
+        key = change, source, *details
+        if key not in self._derived:
+            self._derived[key] = source.then(lambda a: change(a, *details))
+        return self._derived[key]
 
     def table(self, array: Any, dtype: Any = np.int32) -> Spot:
         """An array of numbers that kernels go by."""

@@ -78,7 +78,7 @@ def _interleaved(
 ) -> Spot:
     """The place of a weight with its gates side by side, packed once or in each run."""
     if isinstance(weight, Constant):
-        return b.constant(weight.then(lambda w: interleaved(w, order, hidden)))
+        return b.constant(b.derived(interleaved, weight, tuple(order), hidden))
     gates, count, left = len(order), hidden // LANES, hidden % LANES
     size = blocks(hidden) * hidden * gates * LANES
     source, out = b.spot(weight), b.new(4 * size)

@@ -571,3 +571,51 @@ def test_a_large_bias_does_not_make_sums_err_more(rows, layer):
     want = x @ weight.T if layer == "linear" else np.matmul(weight, x)
     got = burnish.compile(model)(Tensor(x)).data
     assert abs(got - (want + 1000)).max() < 3.1e-5 + 5e-6
+
+
+class Times(nn.Module):
+    def __init__(self):
+        self.weight = nn.Param(nn.init.normal(), (64, 64))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        self.rnn = nn.RNN(64, 64)
+
+    def forward(self, x):
+        return self.rnn(x)[0]
+
+
+def once_and_twice(layer, x, **options):
+    """The bytes of parameters in plans that call a layer once and twice."""
+    found = []
+    for times in (1, 2):
+
+        def called(x, times=times):
+            for _ in range(times):
+                x = layer(x) * 0.5
+            return x
+
+        fast = check(called, x, **options)
+        arrays = fast.planned(x).constants.values()
+        found.append(sum(each.nbytes for each in arrays if each.nbytes >= 1 << 12))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "options"),
+    [
+        (nn.Linear(64, 64), (20, 64), {}),
+        (Times(), (20, 64), {}),
+        (nn.Conv2d(32, 32, 3, padding=1), (1, 32, 9, 9), {}),
+        (nn.Conv2d(32, 32, 3, padding=1), (1, 32, 9, 9), {"tolerance": 1e-5}),
+        (nn.Conv2d(128, 128, 3, padding=1, groups=128), (1, 128, 9, 9), {}),
+        (Steps(), (5, 2, 64), {}),
+    ],
+)
+def test_a_weight_that_steps_share_is_packed_once(layer, shape, options):
+    once, twice = once_and_twice(layer, Draw(0).tensor(*shape), **options)
+    assert once == twice > 0

@@ -248,7 +248,7 @@ def linear(b: Builder, node: Node) -> None:
     outs, ins = held.shape[::-1] if by_inputs else held.shape
     small = small_weights(b, held, by_inputs)
     if by_inputs and small is None:
-        weight = weight.then(np.transpose)
+        weight = b.derived(np.transpose, weight)
     if isinstance(bias, Constant):
         bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
     need(bias is None or bias.shape == (outs,), "its bias is another vector")

@@ -12,7 +12,7 @@ from burnish.kernels.forms import even, paired
 from burnish.kernels.records import RESULTS
 from burnish.plan.cpu.builder import Builder, Spot
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
-from burnish.plan.graph import Constant, Value, constant
+from burnish.plan.graph import Array, Constant, Value, constant
 
 
 class Unpacked(NamedTuple):
@@ -60,7 +60,7 @@ def weights(
 ) -> Spot | Unpacked:
     """The place of a packed weight, or its packing in each run of a step."""
     if isinstance(weight, Constant):
-        return b.constant(packed(weight, groups, nr, depth, b.half))
+        return b.constant(b.derived(packed, weight, groups, nr, depth, b.half))
     outs, ins = weight.shape[0] // groups, weight.shape[1]
     taps = math.prod(weight.shape[2:])
     return Unpacked(
@@ -105,13 +105,13 @@ def channel_weights(b: Builder, weight: Constant | Value) -> Spot:
     if isinstance(weight, Value):
         one = Unpacked(b.spot(weight), 1, count, 1, taps, LANES, 1, 0, taps, taps)
         return pack(b, one)
-    short = -count % LANES
+    return b.constant(b.derived(_arranged, weight))
 
-    def arranged(a: Any) -> Any:
-        a = np.pad(a.reshape(count, taps), ((0, short), (0, 0)))
-        return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
 
-    return b.constant(weight.then(arranged))
+def _arranged(a: Array) -> Array:
+    taps = math.prod(a.shape[1:])
+    a = np.pad(a.reshape(-1, taps), ((0, -len(a) % LANES), (0, 0)))
+    return np.ascontiguousarray(a.reshape(-1, LANES, taps).transpose(0, 2, 1))
 
 
 def scaled(
@@ -173,32 +173,26 @@ def packing(b: Builder, w: Unpacked | Small | None, shares: int) -> dict[str, An
     return {"room": w.panel, **given, **layout}
 
 
-def packed(
-    weight: Constant, groups: int, nr: int, depth: int, half: bool = False
-) -> Constant:
+def packed(w: Array, groups: int, nr: int, depth: int, half: bool) -> Array:
     """Weights in the order of their use: (nr blocks of outputs, block, tap, input).
 
     half: as pairs of bfloat16.
     """
     wide = nr * LANES
-
-    def pack(w: Any) -> Any:
-        outs, ins = w.shape[0] // groups, w.shape[1]
-        w = w.reshape(groups, outs, ins, -1)
-        short, odd = -outs % wide, ins % 2 if half else 0
-        w = np.pad(w, ((0, 0), (0, short), (0, odd), (0, 0)))
-        ins += odd
-        w = w.reshape(-1, wide, ins, w.shape[-1])
-        whole = ins // depth * depth
-        parts = []
-        for lo, hi, step in ((0, whole, depth), (whole, ins, ins - whole)):
-            if lo < hi:
-                part = w[:, :, lo:hi].reshape(len(w), wide, -1, step, w.shape[-1])
-                parts.append(part.transpose(0, 2, 4, 3, 1).reshape(len(w), -1))
-        made = np.concatenate(parts, axis=1)
-        return paired(made, wide) if half else np.ascontiguousarray(made, np.float32)
-
-    return weight.then(pack)
+    outs, ins = w.shape[0] // groups, w.shape[1]
+    w = w.reshape(groups, outs, ins, -1)
+    short, odd = -outs % wide, ins % 2 if half else 0
+    w = np.pad(w, ((0, 0), (0, short), (0, odd), (0, 0)))
+    ins += odd
+    w = w.reshape(-1, wide, ins, w.shape[-1])
+    whole = ins // depth * depth
+    parts = []
+    for lo, hi, step in ((0, whole, depth), (whole, ins, ins - whole)):
+        if lo < hi:
+            part = w[:, :, lo:hi].reshape(len(w), wide, -1, step, w.shape[-1])
+            parts.append(part.transpose(0, 2, 4, 3, 1).reshape(len(w), -1))
+    made = np.concatenate(parts, axis=1)
+    return paired(made, wide) if half else np.ascontiguousarray(made, np.float32)
 
 
 def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Constant:

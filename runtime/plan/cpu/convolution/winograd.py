@@ -12,7 +12,7 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Adjoint, Window
 from burnish.plan.cpu.convolution.weights import fitting, packed_bias
 from burnish.plan.cpu.layout import CHANNELS, LANES, blocks, pixels
-from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.graph import Array, Constant, Node, Value
 
 _CACHE = 512 << 10
 """Bytes of a chunk's moved inputs: they stay in the second-level cache."""
@@ -65,7 +65,7 @@ def winograd(
     act, low, high = node.act
     b.add(
         "winograd", min(shares, chunks * splits), flops=flops, x=b.spot(x, CHANNELS),
-        weight=b.constant(_turned(weight, nr)),
+        weight=b.constant(b.derived(_turned, weight, nr)),
         bias=b.constant(packed_bias(bias, 1, outs, groups * nr * LANES)),
         residual=b.spot(residual[0], CHANNELS) if residual else None,
         out=b.result(y, CHANNELS), space=b.new(4 * room * shares), fault=b.fault(),
@@ -78,15 +78,11 @@ def winograd(
     )  # fmt: skip
 
 
-def _turned(weight: Constant, nr: int) -> Constant:
+def _turned(w: Array, nr: int) -> Array:
     """G g G' of every pair of channels: (nr blocks of outputs, 16, input, output)."""
     wide = nr * LANES
-
-    def turn(w: Any) -> Any:
-        moved = _FILTERS @ w.astype(np.float64) @ _FILTERS.T
-        outs, ins = w.shape[:2]
-        moved = np.pad(moved, ((0, -outs % wide), (0, 0), (0, 0), (0, 0)))
-        moved = moved.reshape(-1, wide, ins, _PLACES).transpose(0, 3, 2, 1)
-        return np.ascontiguousarray(moved, np.float32)
-
-    return weight.then(turn)
+    moved = _FILTERS @ w.astype(np.float64) @ _FILTERS.T
+    outs, ins = w.shape[:2]
+    moved = np.pad(moved, ((0, -outs % wide), (0, 0), (0, 0), (0, 0)))
+    moved = moved.reshape(-1, wide, ins, _PLACES).transpose(0, 3, 2, 1)
+    return np.ascontiguousarray(moved, np.float32)
