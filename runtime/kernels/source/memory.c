@@ -8,10 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef __linux__
 #include <sys/mman.h>
-#endif
 
 typedef struct {
     void *context;
@@ -33,6 +30,7 @@ typedef struct block {
     uintptr_t mark;
     struct block *next;
     void *memory;
+    size_t mapped;  // bytes of its pages, 0 of memory from the heap
     size_t room;
 } block;
 
@@ -46,7 +44,7 @@ static const size_t MOST = (size_t)64 << 20;  // bytes that are kept
 static const uintptr_t MARK = (uintptr_t)0x9e3779b97f4a7c15;
 
 static const allocator *before;
-static block *free_blocks[PARTS * 8 * sizeof(size_t)];
+static block *free_blocks[PARTS * 8 * sizeof(size_t) + PARTS];
 static size_t kept;  // bytes of free blocks
 static char is_busy;
 
@@ -78,17 +76,20 @@ static int is_ours(void *data) {
     return data && place % LINE == 0 && head_of(data)->mark == (MARK ^ place);
 }
 
-// All free blocks in a row; they are kept no longer.
-static block *all_kept(void) {
+// Free blocks in a row, kept no longer, so many that `room` bytes can be kept instead:
+// of each size in turn, so that sizes which nothing asks for any more make place too.
+static block *displaced(size_t room) {
+    static size_t turn;
     block *row = 0;
-    for (size_t i = 0; i < sizeof free_blocks / sizeof *free_blocks; i++)
-        while (free_blocks[i]) {
-            block *b = free_blocks[i];
-            free_blocks[i] = b->next;
-            b->next = row;
-            row = b;
-        }
-    kept = 0;
+    while (kept && kept + room > MOST) {
+        turn = (turn + 1) % (sizeof free_blocks / sizeof *free_blocks);
+        block *b = free_blocks[turn];
+        if (!b) continue;
+        free_blocks[turn] = b->next;
+        kept -= b->room;
+        b->next = row;
+        row = b;
+    }
     return row;
 }
 
@@ -97,14 +98,31 @@ static void let_go(block *row) {
         block *b = row;
         row = b->next;
         b->mark = 0;
-        free(b->memory);
+        if (b->mapped)
+            munmap(b->memory, b->mapped);
+        else
+            free(b->memory);
     }
+}
+
+// Pages of their own, whose release leaves no gap in the heap; 0 where there are none.
+static void *pages(size_t size) {
+#ifdef __SANITIZE_ADDRESS__  // which looks after the heap's blocks alone
+    (void)size;
+    return 0;
+#else
+    const int kind = MAP_PRIVATE | MAP_ANON;
+    void *memory = mmap(0, size, PROT_READ | PROT_WRITE, kind, -1, 0);
+    return memory == MAP_FAILED ? 0 : memory;
+#endif
 }
 
 // A block that the system gives; its pages are zeros where `is_clear`.
 static block *made(size_t room, int is_clear) {
     const size_t size = room + 2 * LINE;
-    char *memory = is_clear ? calloc(size, 1) : malloc(size);
+    char *memory = pages(size);
+    const size_t mapped = memory ? size : 0;
+    if (!memory) memory = is_clear ? calloc(size, 1) : malloc(size);
     if (!memory) return 0;
 #ifdef __linux__
     if (room >= 2 * PAGE) {
@@ -113,7 +131,7 @@ static block *made(size_t room, int is_clear) {
     }
 #endif
     char *data = (char *)(((uintptr_t)memory + 2 * LINE - 1) / LINE * LINE);
-    *head_of(data) = (block){MARK ^ (uintptr_t)data, 0, memory, room};
+    *head_of(data) = (block){MARK ^ (uintptr_t)data, 0, memory, mapped, room};
     return head_of(data);
 }
 
@@ -122,10 +140,12 @@ static void *taken(size_t size, int is_clear) {
     size_t room = size;
     const size_t number = size_number(&room);
     lock();
-    block *b = free_blocks[number];
+    size_t fit = number;  // the smallest size that is there, up to the double
+    while (!free_blocks[fit] && fit < number + PARTS) fit++;
+    block *b = free_blocks[fit];
     if (b) {
-        free_blocks[number] = b->next;
-        kept -= room;
+        free_blocks[fit] = b->next;
+        kept -= b->room;
     }
     unlock();
     if (b) {
@@ -136,17 +156,16 @@ static void *taken(size_t size, int is_clear) {
     return b ? (char *)b + LINE : 0;
 }
 
-// Where there is no more space, sizes that nothing has asked for make place as well.
 static void given_back(void *data) {
     block *b = head_of(data), *rest = 0;
     size_t room = b->room;
     const size_t number = size_number(&room);
     lock();
-    if (kept + room > MOST) rest = all_kept();
     if (room > MOST) {
-        b->next = rest;
+        b->next = 0;
         rest = b;
     } else {
+        rest = displaced(room);
         b->next = free_blocks[number];
         free_blocks[number] = b;
         kept += room;

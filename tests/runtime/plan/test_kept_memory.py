@@ -103,8 +103,13 @@ def test_arrays_go_from_thread_to_thread():
         "for i in range(400): np.ones((4 << 20) + (i << 16), np.uint8)",
         "held = [np.ones(4 << 20, np.uint8) for _ in range(100)]; del held",
         "np.ones(400 << 20, np.uint8)",
+        """d, held = np.random.default_rng(0), []
+for _ in range(1500):
+    held.append(np.ones(int(np.exp(d.uniform(11.5, 17.3))), np.uint8))
+    if len(held) > 5: held.pop(d.integers(5))
+del held""",
     ],
-    ids=["sizes", "many", "large"],
+    ids=["sizes", "many", "large", "mixed"],
 )
 def test_no_more_is_kept_than_a_little(arrays):
     program = f"""
