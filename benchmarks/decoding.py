@@ -73,7 +73,7 @@ SMALL = {
         "vocab_size": 64,
     },
 }
-BITS = {"float32": 0, "8-bit": 8, "4-bit": 4, "plain": 0}
+BITS = {"float32": 0, "bf16": 0, "8-bit": 8, "4-bit": 4, "plain": 0}
 THEIRS = ("transformers", "transformers-static")
 ONNX = {"onnxruntime": 0, "onnxruntime-8-bit": 8, "onnxruntime-4-bit": 4}
 GGUF = {"llama.cpp": "f32", "llama.cpp-8-bit": "q8_0", "llama.cpp-4-bit": "q4_0"}
@@ -237,14 +237,20 @@ def _ours(options: Any) -> Stepped:
     burnish.set_num_threads(options.threads)
     file = Path(options.folder, f"{options.one}.safetensors")
     model, ids = _model(options).load_file(file), _prompt()
-    called = model if options.one == "plain" else Decoder(model)
+    half = options.one == "bf16"
+    decoder = Decoder(model, precision="bf16" if half else "fp32")
+    called = model if options.one == "plain" else decoder
     cache = Cache(ROOM)
     called(ids, cache=cache)
     for _ in range(2):
         called(ids[:, :1], cache=cache)
-    size = sum({id(p): p.nbytes for p in model.parameters()}.values())
+    sizes = {
+        id(p): p.nbytes // (2 if half and len(p.shape) > 1 else 1)
+        for p in model.parameters()
+    }
+    size = sum(sizes.values())
     if options.model == "llama-1b":  # of the table of tokens one row is read
-        size -= model.model.embed_tokens.weight.nbytes
+        size -= sizes[id(model.model.embed_tokens.weight)]
     return lambda: called(ids[:, :1], cache=cache), {"bytes": size}
 
 

@@ -28,7 +28,7 @@ from burnish.nn import Module
 from burnish.tensor import Tensor
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
-"""Precisions in which a GPU may compute steps of a token."""
+"""Precisions in which steps of a token may be computed; a CPU has "fp32" and "bf16"."""
 
 _FEW = 2
 """New positions up to which a call is planned: more of them are products that the plain
@@ -42,8 +42,9 @@ class Decoder:
     whose code asks for the cache's length. `explain()` says why. precision: on a GPU,
     "fp32" and "tf32" read weights as they are; with "fp16" and "bf16" steps have
     weights and a cache in half precision, and sums, norms, softmax and logits in single
-    precision. Quantized weights of 8 and 4 bits become floats in registers in each. A
-    CPU rounds nothing.
+    precision. Quantized weights of 8 and 4 bits become floats in registers in each. On
+    a CPU steps are those of `burnish.compile` with that precision: with "bf16" they
+    read half as many bytes of weights, and the cache stays float32.
     """
 
     def __init__(self, model: Module, precision: str = "fp32"):
@@ -204,11 +205,13 @@ class Decoder:
 
     def _functions(self, owners: tuple[Module, ...]) -> tuple[Any, Any]:
         if owners not in self._compiled:
-            self._compiled[owners] = _steps(self.model, owners)
+            self._compiled[owners] = _steps(self.model, owners, self._precision)
         return self._compiled[owners]
 
 
-def _steps(model: Module, owners: tuple[Module, ...]) -> tuple[Any, Any]:
+def _steps(
+    model: Module, owners: tuple[Module, ...], precision: str
+) -> tuple[Any, Any]:
     """A compiled step without a mask, and one with positions and a mask."""
     from burnish.plan import compile  # noqa: A004 - the word for it
 
@@ -220,7 +223,9 @@ def _steps(model: Module, owners: tuple[Module, ...]) -> tuple[Any, Any]:
     ) -> Any:
         return model(ids, mask, positions, cache=InPlace(owners, queries, buffers))
 
-    return compile(step), compile(masked_step)
+    kinds = step, masked_step
+    plain, masked = (compile(each, precision=precision) for each in kinds)
+    return plain, masked
 
 
 def is_on_cpu(device: Device) -> bool:

@@ -23,6 +23,8 @@ _QUERIES = 12  # at most whose scores and results are held, as in attention.c
 _GRADIENT_QUERIES, _GRADIENT_KEYS = 96, 256
 """Of a block, as in attention_gradient.c"""
 
+_ROUNDED = 1 << 18  # numbers that are rounded to bfloat16 at a time
+
 
 def whole(n: int) -> int:
     """n, up to whole blocks of LANES."""
@@ -39,10 +41,15 @@ def paired(rows: Any, wide: int) -> Any:
 
     To the nearest, ties to even; the array is of uint16.
     """
-    bits = np.ascontiguousarray(rows, np.float32).view(np.uint32)
-    upper = bits + (0x7FFF + (bits >> 16 & 1)) >> 16
-    halves = np.where(np.isnan(rows), 0x7FC0, upper).astype(np.uint16)
-    return np.ascontiguousarray(halves.reshape(-1, 2, wide).swapaxes(1, 2)).reshape(-1)
+    rows = np.ascontiguousarray(rows, np.float32).reshape(-1, 2, wide)
+    made = np.empty((len(rows), wide, 2), np.uint16)
+    step = max(1, _ROUNDED // (2 * wide))  # so that what is between stays small
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step].swapaxes(1, 2)
+        bits = np.ascontiguousarray(some).view(np.uint32)
+        upper = bits + (0x7FFF + (bits >> 16 & 1)) >> 16
+        made[start : start + step] = np.where(np.isnan(some), 0x7FC0, upper)
+    return made.reshape(-1)
 
 
 def attention_room(size: int, keys: int, values: int) -> int:

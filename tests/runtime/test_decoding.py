@@ -131,6 +131,20 @@ def test_planned_steps_give_the_plain_ones_logits(
     assert all(not any("attention" in n.name for n, _ in p.eager) for p in plans)
 
 
+def test_steps_in_bf16_are_near_the_plain_ones() -> None:
+    found = library()
+    if found is None or not found.bf16:
+        pytest.skip("this processor has no products of bfloat16")
+    model = writer(132, 2, 2)
+    decoder, ours, theirs = Decoder(model, precision="bf16"), Cache(20), Cache()
+    for time in (7, 1, 2, 1):
+        ids = ids_of(1, time)
+        made, wanted = decoder(ids, cache=ours).data, model(ids, cache=theirs).data
+        off = np.linalg.norm(made - wanted) / np.linalg.norm(wanted)
+        assert off == 0 if time == 7 else 1e-5 < off < 2e-2
+    assert all("bf16" in plan.summary for plan in decoder.known)
+
+
 @pytest.mark.parametrize("choice", [{}, {"do_sample": True, "top_k": 9}], ids=str)
 def test_the_same_tokens_are_written(choice: dict[str, Any]) -> None:
     model, ids = writer(48, 4, 2), ids_of(2, 5)

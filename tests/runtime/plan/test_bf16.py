@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, num_threads, ops, set_num_threads
+from burnish import Tensor, nn, num_threads, ops, optim, set_num_threads
 from tests.runtime.plan.test_kernels import Draw, conv_case
 
 pytestmark = pytest.mark.usefixtures("canaries", "bf16")
@@ -222,3 +225,64 @@ def test_errors_are_no_larger_than_those_of_autocast():
     fast = burnish.compile(ours, precision="bf16")(Tensor(x.numpy())).numpy()
     one, two = (np.sqrt(np.mean((y - exact) ** 2)) for y in (fast, other))
     assert 0 < one <= two
+
+
+@pytest.mark.oracle
+def test_gradients_are_no_further_off_than_those_of_autocast():
+    import torch
+
+    torch.manual_seed(0)
+    theirs, ours = layers(torch.nn, torch.nn.functional.gelu), layers(nn, ops.gelu)
+    named = dict(ours.named_tensors())
+    for name, value in theirs.state_dict().items():
+        named[name].assign(Tensor(value.numpy()))
+    ours = ours.to("cpu:autodiff")
+    x, y = torch.randn(8, 3, 40, 40), torch.randint(0, 10, (8,))
+
+    def gradients(x, dtype, is_mixed):
+        model = copy.deepcopy(theirs).to(dtype)
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
+            loss = torch.nn.functional.cross_entropy(model(x.to(dtype)), y)
+        loss.backward()
+        return [p.grad.numpy() for p in model.parameters()]
+
+    @functools.partial(burnish.compile, precision="bf16")
+    def step(x, y):
+        found = nn.cross_entropy(ours(x), y).backward()
+        optim.SGD().step(0.0, ours, found)
+        held = dict(ours.named_tensors())
+        return [held[name].grad(found) for name, _ in theirs.named_parameters()]
+
+    given = Tensor(x.numpy()), Tensor(y.numpy())
+    step(*given)
+    fast = step(*given)
+    assert "one plan" in step.explain()
+    assert "bf16" in step.explain()
+    exact = gradients(x, torch.float64, False)
+    for one, two, true in zip(
+        fast, gradients(x, torch.float32, True), exact, strict=True
+    ):
+        off, other = (np.linalg.norm(each - true) for each in (one.numpy(), two))
+        assert 0 < off <= other
+
+
+@pytest.mark.parametrize("rows", [1, 5, 64, 300])
+@pytest.mark.parametrize(("ins", "outs"), [(32, 48), (256, 64), (16, 16)])
+def test_gradients_to_the_input_are_products_of_rounded_operands(rows, ins, outs):
+    d = Draw(rows)
+    first, layer = d.tensor(rows, ins), nn.Linear(ins, outs, bias=False)
+    held = nn.Sequential(nn.Linear(4, ins), layer).to("cpu:autodiff")
+    factor = d.tensor(rows, outs)
+    held[0].bias.assign(Tensor(first.data[0]))
+
+    @functools.partial(burnish.compile, precision="bf16")
+    def step(x, factor):
+        found = (held(x) * factor).sum().backward()
+        optim.SGD().step(0.0, held, found)
+        return held[0].bias.grad(found)
+
+    x = d.tensor(rows, 4)
+    step(x, factor)
+    made = step(x, factor)
+    weight = rounded(held[1].weight.detach())
+    near(made, (rounded(factor) @ weight).sum(0), 2e-5)
