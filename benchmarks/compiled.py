@@ -118,6 +118,8 @@ def result_of(made: Any) -> Any:
 
     while isinstance(made, tuple | list):
         made = made[0]
+    if hasattr(made, "bfloat16"):  # of PyTorch, whose bfloat16 is none of NumPy's
+        made = made.float()
     return np.asarray(getattr(made, "data", made))
 
 
