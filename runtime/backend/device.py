@@ -113,6 +113,9 @@ class Device(Place):
         if self.kind != "cuda":
             own = namespace(array) is xp
             return xp.asarray(array if own else on_host(array), dtype)
+        here = type(array) is xp.ndarray and array.data.device_id == self.index
+        if here and (dtype is None or array.dtype == dtype):
+            return array
         with xp.cuda.Device(self.index):
             return xp.asarray(array, dtype)
 

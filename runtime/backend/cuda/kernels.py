@@ -28,6 +28,12 @@ def wide(*dtypes: np.dtype[Any]) -> str:
 
 
 @functools.cache
+def named(dtype: np.dtype[Any]) -> str:
+    """A dtype's name, which NumPy works out anew in every call."""
+    return dtype.name
+
+
+@functools.cache
 def kernel(template: str, chip: str = "", **values: Any) -> Any:
     """The kernel of a template, which has its name, for these values of its names.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from burnish.backend.cuda import layout
 from burnish.backend.cuda.convolution import convolution, depthwise, windows
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
@@ -132,7 +133,8 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
         for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w):
             cols = windows.columns(x[part], x.shape[2:], w, together=True)
             cols = cols.reshape(len(cols), -1)
-            slopes = g[part].swapaxes(0, 1).reshape(g.shape[1], -1)
+            slopes = g[part].reshape(-1, g.shape[1], prod(w.out)).swapaxes(0, 1)
+            slopes = layout.contiguous(slopes).reshape(g.shape[1], -1)
             found = cublaslt.matmul(slopes, cols.T)
             if found is None:
                 break

@@ -8,6 +8,7 @@ variables and on small arrays it is called once, as it is. On a GPU it becomes a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
@@ -29,10 +30,11 @@ def blockwise(formula: Callable[..., Any], *arrays: Any, whole: int = 0) -> Any:
     formula returns has the broadcast shape, or has other last axes in their place; it
     may be a tuple of such arrays, or of None.
     """
+    if not whole and (y := _on_gpu(formula, arrays)) is not None:
+        return y
     given = [a for a in arrays if hasattr(a, "shape")]
     if not _in_blocks(given):
-        y = None if whole else _on_gpu(formula, given, arrays)
-        return formula(*arrays) if y is None else y
+        return formula(*arrays)
     shape = np.broadcast_shapes(*(a.shape for a in given))
     if not whole and _alike(given, shape):
         flat = [a.reshape(-1) if hasattr(a, "shape") else a for a in arrays]
@@ -47,11 +49,9 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
     The others broadcast to x. Half precision is computed in single precision, and
     integers in double precision, as NumPy's own functions would.
     """
+    if not whole and (y := _on_gpu(step, (x, *others), writes=True)) is not None:
+        return y
     xp = namespace(x)
-    if xp is not np and xp.__name__ == "cupy" and not whole:
-        y = fused.evaluated(step, (x, *others), writes=True)
-        if y is not None:
-            return y
     if x.dtype == np.float16:
         others = tuple(_wide(a) for a in others)
         return filled(step, _wide(x), *others, whole=whole).astype(x.dtype)
@@ -79,13 +79,13 @@ def filled(step: Callable[..., Any], x: Array, *others: Any, whole: int = 0) -> 
     return y
 
 
-def _on_gpu(formula: Any, given: list[Any], arrays: tuple[Any, ...]) -> Any:
+def _on_gpu(formula: Any, arrays: tuple[Any, ...], writes: bool = False) -> Any:
     """The formula's value from a GPU kernel; None off a GPU and for other formulas."""
-    if any(isinstance(a, Variable) for a in given):
+    if "cupy" not in sys.modules or namespace(*arrays).__name__ != "cupy":
         return None
-    if namespace(*given).__name__ != "cupy":
+    if any(isinstance(a, Variable) for a in arrays):
         return None
-    return fused.evaluated(formula, arrays)
+    return fused.evaluated(formula, arrays, writes=writes)
 
 
 def _wide(a: Any) -> Any:

@@ -192,5 +192,5 @@ def test_workspace_is_the_plans():
     with workspace.planned(room, True):
         assert workspace.in_plan()
         assert workspace.rounds()
-        assert workspace.workspace(0) is room
+        assert workspace.workspace(0, 0) is room
     assert not workspace.in_plan()

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.backend.cuda.elementwise.skips import MOST
 from burnish.backend.cuda.graphs import live
-from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, wide
+from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, named, wide
 from burnish.backend.symbols import Script, Unwritten
 
 _THREADS, _PIECE = 256, 2048
@@ -36,7 +36,7 @@ def stepped(
     import cupy
 
     dtype = parts[0][0].dtype
-    number = "f8" if dtype.name == "float64" else "f4"
+    number = "f8" if named(dtype) == "float64" else "f4"
     state = parts[0][2]
 
     def script_now(behind: int = 0) -> Script | None:
@@ -45,7 +45,7 @@ def stepped(
         return _written(write, slots, step, now, np.dtype(number))
 
     script = script_now()
-    if script is None or dtype.name not in ELEMENTS:
+    if script is None or named(dtype) not in ELEMENTS:
         return None
     places, count = live.numbers(), len(script.constants)
     skips = None if places is None else places.skips
@@ -55,8 +55,8 @@ def stepped(
         constants = _numbers(places, script_now, script)
     made = kernel(
         "optimizer",
-        element=ELEMENTS[dtype.name],
-        gradient=ELEMENTS[parts[0][1].dtype.name],
+        element=ELEMENTS[named(dtype)],
+        gradient=ELEMENTS[named(parts[0][1].dtype)],
         wide=wide(np.dtype(number)),
         slots=len(slots),
         body=tuple(script.lines),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, named, wide
 from burnish.backend.cuda.layout import empty_like, is_last, last
 from burnish.backend.cuda.norms.rows import contiguous, takes
 
@@ -208,8 +208,8 @@ def _prepared(
     across, width = inner == 1, 16 // dtype.itemsize
     width = width if across and aligned and c % width == 0 else 1
     lanes = _lanes(c, width) if across else 1
-    types = {"element": ELEMENTS[dtype.name], "wide": wide(dtype), "form": form.name}
-    mean = "wide" if form.held else ELEMENTS[dtype.name]
+    types = {"element": ELEMENTS[named(dtype)], "wide": wide(dtype), "form": form.name}
+    mean = "wide" if form.held else ELEMENTS[named(dtype)]
     sizes = {"width": width, "lanes": lanes, "across": across}
     pairs = kernel("channel_pairs", number=mean, mask=form.mask, **sizes, **types)
     factors = kernel(
@@ -243,7 +243,7 @@ def _affine(
         places |= array.data.ptr
     width = width if not places & 15 and (c if across else inner) % width == 0 else 1
     lanes = _lanes(c, width) if across else 1
-    types = {"element": ELEMENTS[x.dtype.name], "wide": wide(x.dtype), "form": form}
+    types = {"element": ELEMENTS[named(x.dtype)], "wide": wide(x.dtype), "form": form}
     sizes = {"width": width, "lanes": lanes, "across": across}
     made = kernel("channel_affine", **sizes, **setting, **types)
     grid: tuple[int, ...] = (-(-x.size // (_THREADS * width)),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.backend.cuda.kernels import ELEMENTS, kernel
+from burnish.backend.cuda.kernels import ELEMENTS, kernel, named
 from burnish.backend.cuda.kernels import wide as wide_type
 from burnish.backend.cuda.norms.rows import contiguous, launch, split, takes
 
@@ -33,17 +33,17 @@ def targets(
     """
     import cupy
 
-    if given.dtype.name not in _INTEGERS or dtype.name not in ("float32", "float64"):
+    if named(given.dtype) not in _INTEGERS or dtype.char not in "fd":
         return None
-    if weight is not None and weight.dtype.name not in ELEMENTS:
+    if weight is not None and named(weight.dtype) not in ELEMENTS:
         return None
     given = cupy.ascontiguousarray(given)
     chosen = cupy.empty(given.shape, cupy.int64)
     shares, blank = cupy.empty(given.shape, dtype), cupy.empty((), dtype)
     made = kernel(
         "targets",
-        target=_INTEGERS[given.dtype.name],
-        weight=None if weight is None else ELEMENTS[weight.dtype.name],
+        target=_INTEGERS[named(given.dtype)],
+        weight=None if weight is None else ELEMENTS[named(weight.dtype)],
         wide=wide_type(dtype),
         ignores=ignore_index is not None,
         mean=mean,
@@ -74,7 +74,9 @@ def cross_entropy(
     moved = isinstance(offset, cupy.ndarray)
     if not moved or offset.dtype != shares.dtype:
         return (losses.sum() + offset).astype(x.dtype, copy=False), y
-    made = kernel("total", element=ELEMENTS[x.dtype.name], wide=wide_type(shares.dtype))
+    made = kernel(
+        "total", element=ELEMENTS[named(x.dtype)], wide=wide_type(shares.dtype)
+    )
     made((1,), (1024,), (losses, offset, total, losses.size))
     return total, y
 
@@ -105,10 +107,10 @@ def cross_entropy_gradient(
 
 def _fit(x: Any, classes: Any, shares: Any) -> bool:
     """Whether kernels take these: shares in the precision that x is computed in."""
-    precise = "float64" if x.dtype.name == "float64" else "float32"
+    precise = "float64" if named(x.dtype) == "float64" else "float32"
     return bool(
         x.ndim
         and takes(x)
-        and classes.dtype.name == "int64"
-        and shares.dtype.name == precise
+        and named(classes.dtype) == "int64"
+        and named(shares.dtype) == precise
     )

@@ -10,7 +10,7 @@ from typing import Any
 from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, named, wide
 
 _PARTS, _FULL, _ACROSS = 128, 792, 264
 """The most parts of a sum over places, and blocks that keep a GPU busy: along places,
@@ -73,7 +73,7 @@ def launcher(
         return None
     made = kernel(
         template,
-        element=ELEMENTS[dtype.name],
+        element=ELEMENTS[named(dtype)],
         wide=wide(dtype),
         lanes=lanes,
         packed=packed,
@@ -193,7 +193,7 @@ def layer_norm_gradient(
     parts = min(64, -(-rows // 32))
     sums = cupy.ndarray((2, parts, n), kind)
     adds = kernel(
-        "layer_norm_weights", element=ELEMENTS[x.dtype.name], wide=wide(x.dtype)
+        "layer_norm_weights", element=ELEMENTS[named(x.dtype)], wide=wide(x.dtype)
     )
     blocks = (-(-n // 32), parts)
     adds(blocks, (32, 8), (g, x, means, scales, sums[0], sums[1], rows, n))
@@ -203,29 +203,43 @@ def layer_norm_gradient(
 
 def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
     """x, seen as (lead, C, inner), summed to (C,), many rows in two steps; or None."""
-    import cupy
+    return called(prepared_channel_sums, (x, lead, c, inner), {})
+
+
+def prepared_channel_sums(x: Any, lead: int, c: int, inner: int) -> Run | None:
+    """How to compute `channel_sums` of arrays alike; None where no kernel does it."""
+    from cupy import ndarray
 
     if not takes(x):
         return None
-    x, kind = contiguous(x), "f8" if x.dtype.char == "d" else "f4"
-    across = inner == 1  # neighbours are channels, else places of one channel
-    width = 16 // x.dtype.itemsize
-    if not across or c % width or x.data.ptr & 15:
+    dtype, kind = x.dtype, "f8" if x.dtype.char == "d" else "f4"
+    tidy, across = x._c_contiguous, inner == 1
+    width = 16 // dtype.itemsize  # neighbours are channels, else places of one channel
+    if not across or c % width or (tidy and x.data.ptr & 15):
         width = 1
     blocks = -(-c // (32 * width)) if across else c
-    element, number = ELEMENTS[x.dtype.name], wide(x.dtype)
-    y = cupy.ndarray(c, x.dtype)
+    element, number = ELEMENTS[named(x.dtype)], wide(x.dtype)
     last = {"out": element, "wide": number, "width": 1, "across": True, "warps": _TALL}
+    ends = (-(-c // 32), 1)
     if across and lead <= _ROWS:
-        run = kernel("channel_sums", element=element, **last)
-        run((-(-c // 32), 1), (32, _TALL), (x, y, lead, c, 1))
-        return y
+        whole = kernel("channel_sums", element=element, **last)
+
+        def at_once(x: Any, *_: Any) -> Any:
+            y = ndarray(c, dtype)
+            whole(ends, (32, _TALL), (x if tidy else contiguous(x), y, lead, c, 1))
+            return y
+
+        return at_once
     least, full = (_THIN, _ACROSS) if across else (256, _FULL)
     parts = max(1, min(_PARTS, lead * inner // least, -(-full // blocks)))
-    some = cupy.ndarray((parts, c), kind)
     setting = {"out": "wide", "wide": number, "width": width, "across": across}
     first = kernel("channel_sums", element=element, warps=8, **setting)
-    first((blocks, parts), (32, 8), (x, some, lead, c, inner))
-    run = kernel("channel_sums", element="wide", **last)
-    run((-(-c // 32), 1), (32, _TALL), (some, y, parts, c, 1))
-    return y
+    second = kernel("channel_sums", element="wide", **last)
+
+    def in_parts(x: Any, *_: Any) -> Any:
+        x, some, y = contiguous(x), ndarray((parts, c), kind), ndarray(c, dtype)
+        first((blocks, parts), (32, 8), (x, some, lead, c, inner))
+        second(ends, (32, _TALL), (some, y, parts, c, 1))
+        return y
+
+    return in_parts
