@@ -22,6 +22,7 @@ READ = {
     "compress": "how many there are",
     "constant_of_shape": "its numbers are a shape",
     "ctc_paths": "lengths of targets and frames",
+    "dynamic_time_warping": "how long the path is",
     "lu": "pivots of blocks",
     "max_roi_pool": "how large the greatest region is",
     "multiclass_nms": "how many boxes are left",
