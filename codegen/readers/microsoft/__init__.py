@@ -15,11 +15,9 @@ from burnish.codegen.errors import WHY_NOT, Explain
 from burnish.codegen.ops import find
 from burnish.codegen.readers.microsoft import (
     activations,
-    attentions,
     decoding,
     embedded,
     experts,
-    grouped,
     images,
     integers,
     legacy,
@@ -29,11 +27,11 @@ from burnish.codegen.readers.microsoft import (
     others,
     products,
     quantized,
-    rotary,
     states,
     tokens,
     windows,
 )
+from burnish.codegen.readers.microsoft.attention import grouped, multihead, rotary
 from burnish.codegen.readers.microsoft.shared.bodies import (
     DOMAIN,
     Shared,
@@ -49,7 +47,7 @@ from burnish.codegen.readers.sizes import shapes
 __all__ = ["CHANGED", "DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
 FAMILIES = (
-    *(activations, norms, products, attentions, grouped, experts),
+    *(activations, norms, products, multihead, grouped, experts),
     *(rotary, states, lowbit, tokens, quantized, integers, images),
     *(windows, decoding, embedded, others, legacy),
 )

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.readers.microsoft.attentions import from_projection
+from burnish.codegen.readers.microsoft.attention.multihead import from_projection
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,

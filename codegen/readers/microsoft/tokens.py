@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft.attentions import (
+from burnish.codegen.readers.microsoft.attention.multihead import (
     attended,
     by_head,
     packed_sizes,

@@ -7,7 +7,7 @@ import pytest
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes.cse.chain_concats import chain_concats
-from tests.codegen.passes.test_passes import RANDOM, model_of, run
+from tests.codegen.passes.models import RANDOM, model_of, run
 
 CASES = [
     # (text, inputs of each Concat afterwards)

@@ -9,7 +9,7 @@ import pytest
 from burnish.codegen import passes
 from burnish.codegen.account import Account
 from tests.codegen.passes.forms import becomes, form
-from tests.codegen.passes.test_passes import model_of, twin
+from tests.codegen.passes.models import model_of, twin
 from tests.harness.source import graph, node
 
 X = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.readers.microsoft.attentions import attended, by_head
-from burnish.codegen.readers.microsoft.rotary import rotated
+from burnish.codegen.readers.microsoft.attention.multihead import attended, by_head
+from burnish.codegen.readers.microsoft.attention.rotary import rotated
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
