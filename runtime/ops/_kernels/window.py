@@ -145,7 +145,7 @@ def _inside(sizes: Any, pads: Pairs, sign: int) -> tuple[Any, ...]:
     return (
         ...,
         *(
-            slice(max(sign * before, 0), n - max(sign * after, 0))
+            slice(max(sign * before, 0), max(n - max(sign * after, 0), 0))
             for n, (before, after) in zip(sizes, pads, strict=True)
         ),
     )
