@@ -38,6 +38,7 @@ _NONE = frozenset(("node", "on_input", "scheme"))
 """Attributes that are None of every tensor and layer."""
 
 _EQUAL = {
+    "'cupy' not in sys.modules": True,
     "np is np": True,
     "np is not np": False,
     "np is symbols.library": False,
@@ -285,7 +286,9 @@ def _is_small(node: ast.expr) -> bool:
             func=ast.Name() | ast.Attribute(value=ast.Name()), args=[], keywords=[]
         ):
             return True
-        case ast.Compare(left=ast.Name() | ast.Attribute(value=ast.Name())):
+        case ast.Compare(
+            left=ast.Name() | ast.Attribute(value=ast.Name()) | ast.Constant()
+        ):
             return len(node.comparators) == 1
     return False
 
