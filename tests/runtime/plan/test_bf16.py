@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, num_threads, ops, optim, set_num_threads
+from burnish import Tensor, data, nn, num_threads, ops, optim, set_num_threads
+from burnish.learner import Learner, Supervised
 from tests.runtime.plan.test_kernels import Draw, conv_case
 
 pytestmark = pytest.mark.usefixtures("canaries", "bf16")
@@ -286,3 +287,27 @@ def test_gradients_to_the_input_are_products_of_rounded_operands(rows, ins, outs
     made = step(x, factor)
     weight = rounded(held[1].weight.detach())
     near(made, (rounded(factor) @ weight).sum(0), 2e-5)
+
+
+def test_a_learner_trains_in_bf16():
+    d = np.random.default_rng(0)
+    x = d.standard_normal((256, 3, 12, 12), np.float32)
+    batches = data.batches((x, (x.mean((1, 2, 3)) > 0).astype(np.int64)), 32, shuffle=4)
+
+    def trained(compiled):
+        burnish.seed(1)
+        net = nn.Sequential(
+            nn.Conv2d(3, 32, 3, padding=1),
+            nn.BatchNorm2d(32),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(32 * 144, 2),
+        )
+        step = Supervised(nn.CrossEntropyLoss())
+        run = Learner(net, optim.SGD(), 0.1, step=step, epochs=4, compile=compiled)
+        held = run.fit(batches).named_tensors()
+        return np.concatenate([item.detach().numpy().ravel() for _, item in held])
+
+    exact, fast = trained(True), trained("bf16")
+    off = np.linalg.norm(fast - exact) / np.linalg.norm(exact)
+    assert 0 < off < 0.02
