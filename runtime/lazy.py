@@ -12,9 +12,10 @@ SPEC 1 does.
 from __future__ import annotations
 
 import builtins
+import threading
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 class _Place(NamedTuple):
@@ -43,28 +44,33 @@ class Names(Mapping[str, Any]):
     would stand in its place once anyone imports it.
     """
 
+    _import: ClassVar[Any] = builtins.__import__
+
     def __init__(self, package: dict[str, Any]):
         self._package = package
         self._places: dict[str, _Place] = {}
 
     def __enter__(self) -> Names:
-        self._import = builtins.__import__
-        builtins.__import__ = self._noted  # type: ignore[assignment]
+        with _lock:
+            if not _open:
+                Names._import = builtins.__import__
+                builtins.__import__ = _noted
+            _open[id(self._package)] = self
         return self
 
     def __exit__(self, *error: Any) -> None:
-        builtins.__import__ = self._import
+        with _lock:
+            del _open[id(self._package)]
+            if not _open:
+                builtins.__import__ = Names._import
         for name, place in list(self._package.items()):
             if isinstance(place, _Place):
                 self._places[name] = place
                 del self._package[name]
 
-    def _noted(self, name: str, package: Any = None, *rest: Any) -> Any:
-        """What an `import` statement calls; rest: locals, `from`'s names, level."""
-        own = f"{self._package['__name__']}."
-        if package is not self._package or name.removeprefix(own) in rest[1]:
-            return self._import(name, package, *rest)
-        return _Unread(name)
+    def notes(self, name: str, attributes: Any) -> bool:
+        """Whether `from name import attributes` is noted, else it is done at once."""
+        return name.removeprefix(f"{self._package['__name__']}.") not in attributes
 
     def __getitem__(self, name: str) -> Any:
         module, attribute = self._places[name]
@@ -76,3 +82,19 @@ class Names(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+_open: dict[int, Names] = {}
+"""By the identity of a package's `globals()`: blocks that threads are within."""
+_lock = threading.Lock()
+
+
+def _noted(*given: Any, **named: Any) -> Any:
+    """What stands for `__import__` while any block is open, in every thread.
+
+    A statement gives five: a name, `globals()`, `locals()`, `from`'s names, a level.
+    """
+    names = _open.get(id(given[1])) if len(given) == 5 else None
+    if names is not None and names.notes(given[0], given[3]):
+        return _Unread(given[0])
+    return Names._import(*given, **named)

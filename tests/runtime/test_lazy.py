@@ -1,5 +1,6 @@
 """Packages' names are imported when they are asked for, and are there before."""
 
+import builtins
 import subprocess
 import sys
 
@@ -54,3 +55,20 @@ def test_a_block_that_fails_leaves_imports_as_they_were():
     with pytest.raises(ZeroDivisionError), Names({"__name__": "p"}):
         1 / 0  # noqa: B018
     assert __builtins__["__import__"] is before
+
+
+def test_other_imports_go_on_while_a_block_is_open():
+    with Names({"__name__": "p"}):
+        assert __import__("json", fromlist=["dumps"]) is sys.modules["json"]
+        assert __import__(name="json.decoder", level=0) is sys.modules["json"]
+
+
+def test_blocks_that_threads_are_within_at_once_leave_imports_as_they_were():
+    before = builtins.__import__
+    first, second = Names({"__name__": "p"}), Names({"__name__": "q"})
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    assert builtins.__import__ is not before
+    second.__exit__()
+    assert builtins.__import__ is before
