@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from burnish import ops
 from burnish.errors import InputError
 from burnish.tensor import Tensor
@@ -57,6 +59,8 @@ def weighted(losses: Tensor, weight: Any) -> Tensor:
 
 def mean(losses: Tensor, reduction: str) -> Tensor:
     """Losses reduced; "mean" divides by their number."""
+    if losses.dtype == np.float16 and reduction == "mean":  # sums soon pass 65504
+        return ops.reduce_mean(losses)
     count = losses.size
     return reduced(losses, reduction, lambda total: total / count)
 

@@ -149,8 +149,10 @@ def _huber(
 ) -> Tensor:
     targets = numbers(predictions, targets)
     same_shape(where, predictions, targets)
-    total = check_reduction(reduction) != "none"
+    total = check_reduction(reduction) != "none" and predictions.dtype != np.float16
     losses = ops.huber(predictions, targets, delta=delta, summed=total)
-    if reduction == "mean":
+    if not total:
+        losses = mean(losses, reduction)
+    elif reduction == "mean":
         losses = losses / predictions.size
     return losses if scale == 1 else losses * scale

@@ -69,7 +69,12 @@ def reduce_mean(x, *, axes: Any = None, keepdims: bool = False) -> Array:
 
 @reduce_mean.vjp
 def _(g, y, x, *, axes, keepdims):
-    return broadcast_to(kept(g, x, axes) / _count(x, axes), shape=x.shape)
+    share = kept(g, x, axes)
+    if share.dtype == np.float16:  # the count may be greater than it holds
+        share = cast(cast(share, dtype=np.float32) / _count(x, axes), dtype=share.dtype)
+    else:
+        share = share / _count(x, axes)
+    return broadcast_to(share, shape=x.shape)
 
 
 @operator
@@ -130,8 +135,19 @@ def reduce_l1(x: Any, *, axes: Any = None, keepdims: bool = False) -> Array:
 def reduce_l2(x, *, axes: Any = None, keepdims: bool = False) -> Array:
     """The root of the sum of squares over axes; the gradient at 0 is 0."""
     chosen = reduced_axes(axes, x.ndim)
-    squares = _without(total(x * x, chosen), chosen, keepdims)
-    return namespace(x).sqrt(squares).astype(x.dtype, copy=False)
+
+    def root(x):
+        squares = _without(total(x * x, chosen), chosen, keepdims)
+        return namespace(x).sqrt(squares).astype(x.dtype, copy=False)
+
+    return _in_single(root, x)
+
+
+def _in_single(compute, x):
+    """compute(x), of half precision in single precision: squares soon pass 65504."""
+    if x.dtype != np.float16:
+        return compute(x)
+    return compute(x.astype(np.float32)).astype(x.dtype)
 
 
 @reduce_l2.vjp
@@ -271,7 +287,8 @@ def reduce_all(x, *, axes: Any = None, keepdims: bool = False) -> Array:
 @operator
 def var(x, /, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The mean squared distance from the mean; its divisor is less by `correction`."""
-    return x.var(axis=reduced_axes(axis, x.ndim), keepdims=keepdims, ddof=correction)
+    options = {"axis": reduced_axes(axis, x.ndim), "keepdims": keepdims}
+    return _in_single(lambda x: x.var(**options, ddof=correction), x)
 
 
 @var.vjp
@@ -289,7 +306,8 @@ def _over(number: float, x: Any, axis: Any, correction: float) -> float:
 @operator
 def std(x, /, axis: Any = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The standard deviation: the root of `var`; the gradient at 0 is 0."""
-    return x.std(axis=reduced_axes(axis, x.ndim), keepdims=keepdims, ddof=correction)
+    options = {"axis": reduced_axes(axis, x.ndim), "keepdims": keepdims}
+    return _in_single(lambda x: x.std(**options, ddof=correction), x)
 
 
 @std.vjp

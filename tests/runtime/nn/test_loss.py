@@ -28,6 +28,19 @@ def test_value(loss, x, target, want):
     np.testing.assert_allclose(loss(Tensor(x), target).item(), want, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "loss", [nn.mse_loss, nn.huber_loss, nn.l1_loss, nn.soft_margin_loss]
+)
+def test_means_of_half_precision_have_sums_beyond_it(loss):
+    near, far = (np.full(200_000, value, np.float16) for value in (1, -1))
+    x, wide = Tensor(near).require_grad(), Tensor(near.astype("f8")).require_grad()
+    found, want = loss(x, far), loss(wide, far.astype("f8"))
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found.item(), want.item(), rtol=1e-3)
+    slopes = [a.grad((b * 1024.0).backward()) for a, b in ((x, found), (wide, want))]
+    np.testing.assert_allclose(*(each.numpy() for each in slopes), rtol=5e-3)
+
+
 def test_the_gradient_of_cross_entropy_is_shares_less_targets():
     logits = Tensor(LOGITS).require_grad()
     loss = nn.CrossEntropyLoss()(logits, CLASSES)

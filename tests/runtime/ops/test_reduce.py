@@ -202,3 +202,16 @@ def test_extremes_of_nothing_are_the_ends_of_the_dtype():
 def test_an_axis_that_is_not_there_is_named():
     with pytest.raises(InputError, match="expected -2 to 1 for 2 axes, got 2"):
         ops.reduce_sum(np.zeros((2, 2)), axes=2)
+
+
+@pytest.mark.parametrize("op", [ops.reduce_mean, ops.reduce_l2, ops.var, ops.std])
+def test_half_precision_is_reduced_in_single_precision(op):
+    """Where neither the sum nor the number of elements is below 65504."""
+    values = np.random.default_rng(0).normal(1, 1, 200_000).astype(np.float16)
+    x, wide = (Tensor(values.astype(t)).require_grad() for t in ("f2", "f8"))
+    y, want = op(x), op(wide)
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(y.item(), want.item(), rtol=2e-3)
+    got, slopes = x.grad((y * 64.0).backward()), wide.grad((want * 64.0).backward())
+    bound = 2e-3 * abs(slopes.numpy()).max()
+    np.testing.assert_allclose(got.numpy(), slopes.numpy(), rtol=2e-3, atol=bound)
