@@ -288,6 +288,24 @@ def test_products_of_parts_of_arrays():
     agree(ops.matmul(heads, heads.mT), far @ far.swapaxes(-1, -2), "float32", 20)
 
 
+@pytest.mark.parametrize("step", [3, -1])
+@pytest.mark.parametrize(
+    ("op", "x", "w", "options"),
+    [
+        (ops.linear, (9, 16), (8, 16), {}),
+        (ops.conv, (2, 8, 9, 9), (8, 8, 3, 3), {"padding": 1}),
+        (ops.conv, (2, 8, 9, 9), (8, 1, 3, 3), {"groups": 8}),
+        (ops.conv, (2, 8, 17), (8, 8, 1), {}),
+    ],
+)
+def test_a_bias_that_is_a_part_of_an_array(op, x, w, options, step):
+    packed = there(numbers(24, seed=2), "float32")
+    b = packed[::step][:8]
+    given = there(numbers(*x), "float32"), there(numbers(*w, seed=1), "float32"), b
+    want = op(*(a.get().astype("f8") for a in given), **options)
+    agree(op(*given, **options), want, "float32", 40)
+
+
 @DTYPES
 @pytest.mark.parametrize("sizes", [(17,), (9, 11), (5, 6, 7)])
 def test_convolutions(sizes, name):

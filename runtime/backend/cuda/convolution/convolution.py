@@ -260,6 +260,7 @@ def conv(
         import cupy
 
         bias = cupy.zeros(len(weight), x.dtype)
+    bias = contiguous(bias)
     beside = None if beside is None else last(beside)
     return y if made.fused(handle, x, weight, bias, beside, relu, y) else None
 

@@ -55,7 +55,7 @@ def depthwise(
 
     bounds: two numbers that results are held between. ceiling: what x is held below.
     """
-    x = last(x)
+    x, bias = last(x), contiguous(bias)
     n, c = x.shape[:2]
     y = empty((n, c, *w.out), x.dtype)
     if not y.size:

@@ -87,7 +87,7 @@ def _runner(
 
     product, shape, copied = found
     launch, adds_bias = product.run, product.adds_bias
-    moved = bias is not None and bias.data.ptr & 15
+    moved = bias is not None and (bias.data.ptr & 15 or not bias._c_contiguous)
 
     def run(a: Any, b: Any, bias: Any = None, *_: Any) -> Any:
         if copied is not None:
