@@ -238,7 +238,7 @@ def _steps(cost: Array) -> Array:
     """
     rows, columns = cost.shape
     steps = np.empty(cost.shape, np.int8)
-    old = np.full(rows + 1, np.inf, cost.dtype)
+    old = np.full(rows + 1, np.inf, np.result_type(cost, np.float32))
     last = old.copy()
     old[0] = 0
     for d in range(rows + columns - 1):

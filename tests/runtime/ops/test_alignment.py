@@ -152,3 +152,10 @@ def test_what_does_not_fit_is_refused(loss, args, place, wrong, message):
     args[place] = wrong
     with pytest.raises(InputError, match=message):
         loss(Tensor(args[0]), *map(np.asarray, args[1:]))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float16"])
+def test_warping_takes_costs_of_every_dtype(dtype):
+    cost = np.random.default_rng(0).integers(0, 9, (6, 8)).astype(dtype)
+    want = ops.dynamic_time_warping(cost.astype("float64"))
+    assert ops.dynamic_time_warping(cost).tolist() == want.tolist()
