@@ -186,6 +186,6 @@ def varlen_causal_conv(
     slots = np.arange(state_update_capacity)
     wanted = op.Unsqueeze(op.Cast(capture_count, to=ir.DataType.INT64), [1])
     kept = op.Less(slots, op.Min(wanted, lengths))
-    first = op.Gather(held, places(rows, op.Mul(op.CastLike(kept, rows), slots)))
+    first = op.Gather(held, op.Mul(op.CastLike(kept, rows), places(rows, slots)))
     zero = op.number(0.0, input_)
     return y, state, op.Where(op.Unsqueeze(kept, [2]), first, zero)

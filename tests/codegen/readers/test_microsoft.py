@@ -726,6 +726,12 @@ CASES = [
             (1, w(4), I4([1, 0, 5]), {"state_update_capacity": 2}),
         )
     ),
+    case(  # nothing is behind the last sequence, which is empty
+        "VarlenCausalConvWithState",
+        *(x(5, 4), w(4, 1, 1), I4([0, 2, 5, 5]), None, x(3, 4, 0), I4([1, 3, 2])),
+        outputs=3,
+        state_update_capacity=2,
+    ),
     case("MurmurHash3", TEXTS, positive=0, seed=3),
     *(case("MurmurHash3", whole(t, 2, 3)) for t in (I4, I8, F4, np.float64)),
     case("Inverse", x(2, 3, 3)),
