@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burnish.arguments import checked, unfit
 from burnish.errors import BurnishError, InputError
 from burnish.misuse import MISUSES, misnamed, misuse
+from burnish.nn.core import calling
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 
@@ -77,7 +78,7 @@ def _is_call(error: Exception) -> bool:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    callers = (__name__, Module.__module__)
+    callers = (__name__, Module.__module__, calling.__name__)
     return last is None or last.tb_frame.f_globals["__name__"] in callers
 
 
