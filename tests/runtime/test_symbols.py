@@ -171,6 +171,18 @@ def test_kernels_take_what_operators_take(op):
     assert all(by_name[o].kind is inspect.Parameter.KEYWORD_ONLY for o in op.defaults)
 
 
+PREPARED = [op for op in registry.values() if op.prepare is not None]
+
+
+@pytest.mark.parametrize("op", PREPARED, ids=str)
+def test_what_is_prepared_takes_what_operators_take(op):
+    plain = inspect.signature(op.value).parameters
+    words = inspect.signature(op.prepare).parameters
+    assert [*words][: len(plain)] == [*plain]
+    assert all(words[name].default == plain[name].default for name in plain)
+    assert all(words[o].kind is inspect.Parameter.KEYWORD_ONLY for o in op.defaults)
+
+
 @pytest.mark.parametrize("op", registry.values(), ids=str)
 def test_rules_for_a_gpu_take_what_plain_rules_take(op):
     for name, (rule, names) in op.rules_on.get("cupy", {}).items():
