@@ -41,8 +41,9 @@ at_first_cupy: list[Callable[[], object]] = []
 
 
 def _begin() -> None:
-    while at_first_cupy:
-        at_first_cupy.pop()()
+    for each in at_first_cupy:  # an import: other threads wait for its end as well
+        each()
+    at_first_cupy.clear()
 
 
 def as_indices(array: Any) -> Any:

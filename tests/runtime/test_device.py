@@ -4,6 +4,7 @@ import copy
 import importlib
 import pickle
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -134,3 +135,24 @@ def test_indices_are_no_wider_than_an_address(monkeypatch, given, there, in_a_br
 
 NAMESPACE = "burnish.backend.namespace"
 """The module; the package has a function of its name."""
+
+
+def test_what_failed_at_the_first_array_of_cupy_is_done_at_the_next(monkeypatch):
+    class Array:
+        """Stands for CuPy's."""
+
+    fake = types.SimpleNamespace(ndarray=Array)
+    done = []
+
+    def fails_once():
+        done.append(len(done))
+        if len(done) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    place = sys.modules["burnish.backend.namespace"]
+    monkeypatch.setattr(place, "at_first_cupy", [fails_once])
+    with pytest.raises(KeyboardInterrupt):
+        namespace(Array())
+    assert [namespace(Array()) for _ in range(3)] == [fake] * 3
+    assert done == [0, 1]
