@@ -194,10 +194,11 @@ static void own_free(void *context, void *data, size_t size) {
         before->free(before->context, data, size);
 }
 
+// Data stay in their block while they fill half of it; smaller ones leave it to others.
 static void *own_realloc(void *context, void *data, size_t size) {
     if (!is_ours(data)) return before->realloc(before->context, data, size);
     const size_t room = head_of(data)->room;
-    if (size >= LEAST && size <= room) return data;
+    if (size >= LEAST && size <= room && size >= room / 2) return data;
     void *other = own_malloc(context, size);
     if (!other) return 0;
     memcpy(other, data, size < room ? size : room);

@@ -57,6 +57,17 @@ def test_arrays_change_their_size(first, then):
     np.testing.assert_array_equal(array, wanted)
 
 
+@pytest.mark.parametrize(("then", "stays"), [(5 * LARGE, True), (3 * LARGE, False)])
+def test_an_array_that_shrinks_below_half_leaves_its_memory_to_others(then, stays):
+    array = np.full(8 * LARGE, 3, np.uint8)
+    place = address(array)
+    array.resize(then, refcheck=False)
+    assert (address(array) == place) == stays
+    assert (address(np.empty(8 * LARGE, np.uint8)) == place) != stays
+    assert array.shape == (then,)
+    assert (array == 3).all()
+
+
 def test_numpy_frees_what_it_never_allocated():
     """Sorting does, where it needs no copy of what it sorts."""
     order = np.argsort(np.arange(LARGE), kind="stable")
