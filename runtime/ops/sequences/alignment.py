@@ -12,7 +12,7 @@ import numpy as np
 
 from burnish.backend import Array, namespace, on_host
 from burnish.operator import operator
-from burnish.ops._shapes import plain
+from burnish.ops._shapes import plain, ranked
 
 _NEVER = float("-inf")
 _FEW = 128
@@ -217,6 +217,7 @@ def dynamic_time_warping(cost) -> Array:
     Row and column of each step, int32; a step goes on by one row, one column or both.
     Of equal costs a step along the row is taken. Runs on the host.
     """
+    ranked("dynamic_time_warping: cost", cost, 2)
     xp = namespace(cost)
     steps = _steps(on_host(cost))
     i, j = (size - 1 for size in steps.shape)

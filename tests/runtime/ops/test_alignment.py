@@ -159,3 +159,8 @@ def test_warping_takes_costs_of_every_dtype(dtype):
     cost = np.random.default_rng(0).integers(0, 9, (6, 8)).astype(dtype)
     want = ops.dynamic_time_warping(cost.astype("float64"))
     assert ops.dynamic_time_warping(cost).tolist() == want.tolist()
+
+
+def test_warping_refuses_costs_of_other_axes():
+    with pytest.raises(InputError, match="cost: expected 2 axes, got shape"):
+        ops.dynamic_time_warping(np.ones((1, 3, 4)))
