@@ -4,7 +4,8 @@ In: the Graph. Out: the Graph, changed in place, and whether it was.
 Invariant: the numbers stay: random operators are never merged or folded, broadcasts
 never dropped. A fused node may be newer than the model's opset: its own `version` is
 asked first. What ONNX lacks is in the domain `burnish`: `Linear(x, weight (in, out),
-bias (out,))`, `LayerNormalization(x)` without a scale, `Recurrent`.
+bias (out,))`, `LayerNormalization(x)` without a scale, `Recurrent`,
+`RecurrentCell`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from burnish.codegen.passes.layout.repeat_elements import repeat_elements
 from burnish.codegen.passes.layout.unmerge_heads import unmerge_heads
 from burnish.codegen.passes.recurrent.loops import recurrent_loops
 from burnish.codegen.passes.recurrent.stack import stack_recurrent
+from burnish.codegen.passes.recurrent.steps import recurrent_steps
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.passes.weights.tie import tie_weights
 from burnish.codegen.passes.weights.unfold import unfold_weights
@@ -55,6 +57,7 @@ PASSES: tuple[Pass, ...] = (
     join_slices,  # before views merge, which are around the layers
     channels_first,  # so that what follows meets layers, not the axes between them
     recurrent_loops,  # so that they stack
+    recurrent_steps,  # before products and sums of gates become layers of their own
     stack_recurrent,  # before views merge, which hide the layers' own
     share_angles,  # so that they become inputs of layers
     unmerge_heads,  # before views merge: it removes some of them

@@ -81,7 +81,10 @@ def _split(
         if len(statement.scope) > depth:
             modules[statement.scope[depth]].append(statement)
     for level, inside in modules.items():
-        for number, call in enumerate(_calls(inside, weights)):
+        calls = _calls(inside, weights)
+        if _is_a_part_called(calls, depth, weights):
+            calls = [inside]
+        for number, call in enumerate(calls):
             if number:
                 for statement in call:
                     own = replace(level, call=number)
@@ -91,6 +94,24 @@ def _split(
                     )
                     statement.scope = (*before, own, *after)
             _split(call, depth + 1, weights)
+
+
+def _is_a_part_called(
+    calls: list[list[Statement]], depth: int, weights: dict[int, list[int]]
+) -> bool:
+    """Whether a part is called several times in one call of the module at this depth.
+
+    One part has all weights, and the calls would not be of the same statements: what
+    runs before the module's loop is in the first, what runs behind it in the last.
+    """
+    paths = [[_path(s.scope)[depth + 1 :] for s in call] for call in calls]
+    within = {
+        path[:1]
+        for call, of_call in zip(calls, paths, strict=True)
+        for s, path in zip(call, of_call, strict=True)
+        if weights[id(s)]
+    }
+    return len(within) == 1 and () not in within and any(p != paths[0] for p in paths)
 
 
 def _calls(

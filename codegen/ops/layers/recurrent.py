@@ -207,6 +207,45 @@ def recurrent(
     return (y, *ends) if kind == "LSTM" else (y, last)
 
 
+@onnx_op("RecurrentCell", domain="burnish", traits=OWN_SHAPE)
+def recurrent_cell(
+    x: Expression,
+    *given: Expression,
+    kind: str,
+    bias: int,
+    order: list[int],
+    transposed: list[int],
+    node: NodeContext,
+) -> Result:
+    """One step; W (G * H, I), R (G * H, H) and biases, the G gates in this order."""
+    count = 4 if bias else 2
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[:count]
+    turned = (*transposed, 0, 0)[:count]
+    weights = {
+        name: _rows(weight, order, bool(turn))
+        for name, weight, turn in zip(names, given[:count], turned, strict=True)
+    }
+    sizes = (weights["weight_ih"].shape[1], weights["weight_hh"].shape[1])
+    states = _together(tuple(map(operand, given[count:])))
+    run = layer(f"{kind}Cell", sizes, {"bias": bool(bias)}, weights, x, *states)
+    return run if kind == "GRU" else unpacked(node, run, "h", "c", dtype=x.dtype)
+
+
+def _rows(weight: Expression, order: list[int], turn: bool) -> Weight:
+    """A matrix or vector of a cell, its gates in PyTorch's order."""
+    assert isinstance(weight, Weight)
+    if turn:
+        weight = weight.changed(weight.shape[::-1], lambda w: w.T)
+    if order == sorted(order):
+        return weight
+
+    def how(array: np.ndarray) -> np.ndarray:
+        blocks = array.reshape(len(order), -1, *array.shape[1:])
+        return np.ascontiguousarray(blocks[order].reshape(array.shape))
+
+    return weight.changed(weight.shape, how)
+
+
 def _usual(given: list[str] | None, names: list[str]) -> bool:
     """Whether the activations are the usual ones, in every direction."""
     lowered = [name.lower() for name in given or names]

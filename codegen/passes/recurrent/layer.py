@@ -30,7 +30,7 @@ def start_from_nothing(node: ir.Node) -> bool:
     if node.op_type not in STATES or node.domain:
         return False
     given = [v for v in node.inputs[5:7] if v is not None]
-    if not given or not all(map(_is_zero, given)):
+    if not given or not all(map(is_zero, given)):
         return False
     for place in range(5, min(7, len(node.inputs))):
         node.replace_input_with(place, None)
@@ -40,7 +40,7 @@ def start_from_nothing(node: ir.Node) -> bool:
 _MOVES = having(Trait.VIEW | Trait.SELECTION) | {"Cast"}
 
 
-def _is_zero(value: ir.Value | None) -> bool:
+def is_zero(value: ir.Value | None) -> bool:
     """Whether nothing but zeros can be in it."""
     tensor = g.constant(value)
     if tensor is not None:
@@ -52,8 +52,8 @@ def _is_zero(value: ir.Value | None) -> bool:
         held = maker.attributes.get("value")
         return held is None or not held.as_tensor().numpy().any()
     if maker.op_type == "Concat":
-        return all(map(_is_zero, maker.inputs))
-    return maker.op_type in _MOVES and _is_zero(maker.inputs[0])
+        return all(map(is_zero, maker.inputs))
+    return maker.op_type in _MOVES and is_zero(maker.inputs[0])
 
 
 # --- one node ---

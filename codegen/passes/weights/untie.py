@@ -43,15 +43,21 @@ _WEIGHTED = having(Trait.PRODUCT | Trait.CONVOLUTION)
 
 def untie_weights(model: ir.Model, account: Account) -> bool:
     """Undo what both of torch's exporters do to equal weights."""
-    changed = _by_names(model, account)
+    parameters = _parameters(model)
+    changed = _by_names(model, account, parameters)
     for value in list(model.graph.initializers.values()):
         changed |= fresh_apart(model, value, account)
-        changed |= _by_scopes(model, value, account)
+        changed |= _by_scopes(model, value, account, parameters)
     return _tables_apart(model, account) or changed
 
 
-def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
-    """Give each module of a list its own copy of the weight that they all read."""
+def _by_scopes(
+    model: ir.Model, value: ir.Value, account: Account, parameters: list[str]
+) -> bool:
+    """Give each module of a list its own copy of the weight that they all read.
+
+    A module that is called again is one, also where the exporter counts its calls.
+    """
     tensor, name = value.const_value, value.name or ""
     named = _PARAMETER.fullmatch(name) is not None or (
         "/" in name and authorship.is_tensorflows(name)
@@ -62,7 +68,9 @@ def _by_scopes(model: ir.Model, value: ir.Value, account: Account) -> bool:
     for node, index in value.uses():
         if not named and not (_COUNTED.fullmatch(name) and node.op_type in _WEIGHTED):
             return False
-        places[_path(node)].append((node, index))
+        path = _path(node)
+        again = (p for p in places if _is_called_again(p, path, parameters))
+        places[next(again, path)].append((node, index))
     shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
     if len(places) < 2 or (len(shapes) > 1 and not (named and _is_fresh(tensor))):
         return False
@@ -210,10 +218,9 @@ def _path(node: ir.Node) -> tuple[str, ...]:
     return tuple(level.name for level in scope_of(node))
 
 
-def _by_names(model: ir.Model, account: Account) -> bool:
+def _by_names(model: ir.Model, account: Account, parameters: list[str]) -> bool:
     """Replace an Identity of a weight whose name is another weight's by that weight."""
     changed = False
-    parameters = _parameters(model)
     for node in g.all_nodes(model):
         if node.domain != "" or node.op_type != "Identity":
             continue

@@ -19,6 +19,7 @@ from tests.codegen.passes import test_join_slices as slices
 from tests.codegen.passes import test_merged_branches as merged
 from tests.codegen.passes import test_recurrent as recurrent
 from tests.codegen.passes import test_recurrent_loops as loops
+from tests.codegen.passes import test_recurrent_steps as steps
 from tests.codegen.passes import test_repeats as repeats
 from tests.codegen.passes import test_views as views
 from tests.codegen.passes.forms import form
@@ -108,6 +109,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "join_slices": lambda: slices.unrolled(3),
     "channels_first": _channels_last,
     "recurrent_loops": lambda: loops.loop_over_time("RNN"),
+    "recurrent_steps": lambda: steps.written_step(steps.STEPS["LSTM"][0]),
     "stack_recurrent": lambda: form(
         recurrent.two("LSTM"), weights=recurrent.weights("LSTM", 3, 4), x="time,batch,3"
     ),
