@@ -290,14 +290,16 @@ class Roles:
                 call = expression(act) if act is not None else None
                 if not isinstance(call, Call) or call.function not in _GATES:
                     continue
-                gate = self._layers_before(call.args[0], inside)
-                up = self._layers_before(other, inside)
-                down = self._layers_behind(statement, inside)
-                three = [*gate, *up, *down]
-                if len(three) == len({id(e) for e in three}) == 3 and all(
-                    e.kind == "Linear" for e in three
+                match (
+                    self._layers_before(call.args[0], inside),
+                    self._layers_before(other, inside),
+                    self._layers_behind(statement, inside),
                 ):
-                    return gate[0], up[0], down[0]
+                    case [gate], [up], [down]:
+                        kinds = {gate.kind, up.kind, down.kind}
+                        alone = len({id(gate), id(up), id(down)}) == 3
+                        if alone and kinds == {"Linear"}:
+                            return gate, up, down
         return None
 
     def _gated_names(

@@ -156,6 +156,8 @@ def _blocks(gates: list[ir.Value]) -> tuple[ir.Node, tuple[int, ...]] | None:
     shapes = [part.shape or ir.Shape([]) for part in parts]
     if any(len(shape) != 2 or shape[1] != shapes[0][1] for shape in shapes):
         return None
+    if not isinstance(shapes[0][1], int):
+        return None
     if g.attribute(split, "axis", 0) not in (1, -1):
         return None
     if len(parts) != len(gates) or {id(p) for p in parts} != {id(v) for v in gates}:
@@ -213,10 +215,13 @@ def _is_vector(value: ir.Value | None) -> bool:
 
 
 def _fits(step: _Step) -> bool:
-    """Whether the weights are those of one cell."""
-    if not any(map(_is_matrix, step.states)) and not _start_from_nothing(step):
-        return False
+    """Whether the weights and the states are those of one cell."""
     rows, size = step.of_h.sizes
+    if not _start_from_nothing(step) and not (
+        any(_is_whole(step, state) for state in step.states)
+        and all(_broadcasts(step, state) for state in step.states)
+    ):
+        return False
     biases = (step.of_x.bias, step.of_h.bias)
     if rows != size * len(step.order) or step.of_x.sizes[0] != rows:
         return False
@@ -254,9 +259,11 @@ def _start_from_nothing(step: _Step) -> bool:
     """
     if step.kind != "LSTM" or not all(map(is_zero, step.states)):
         return False
-    matrices = [step.of_x.value, *filter(_is_matrix, step.states)]
-    rows = [value.shape[0] for value in matrices if value.shape]
-    return len(rows) == len(matrices) and all(row == rows[0] for row in rows)
+    rows = _dims(step.of_x.value)[:-1]
+    return len(rows) == 1 and all(
+        state.shape is not None and _dims(state)[:-1] in ([], rows)
+        for state in step.states
+    )
 
 
 def _biases(model: ir.Model, *products: _Product) -> list[ir.Value]:
@@ -279,19 +286,35 @@ def _zeros(model: ir.Model, matrix: ir.Value, like: ir.Value) -> ir.Value:
     return g.initializer(model, ir.Value(name=name), zeros, trains=True)
 
 
-def _is_matrix(value: ir.Value) -> bool:
-    return value.shape is not None and len(value.shape) == 2
+def _dims(value: ir.Value) -> list[int | ir.SymbolicDim]:
+    """The dimensions, none where the rank is unknown."""
+    return [] if value.shape is None else list(value.shape)
 
 
-def _whole(states: tuple[ir.Value, ...]) -> tuple[list[ir.Value], list[ir.Node]]:
+def _is_whole(step: _Step, state: ir.Value) -> bool:
+    """Whether it is (N, H) beside x (N, I); a length that is not known is N."""
+    x, given = _dims(step.of_x.value), _dims(state)
+    if len(x) != 2 or len(given) != 2 or given[1] != step.of_h.sizes[1]:
+        return False
+    return x[0] == given[0] or 1 not in (x[0], given[0])
+
+
+def _broadcasts(step: _Step, state: ir.Value) -> bool:
+    """Whether it is (N, H), or becomes so in a sum."""
+    *rows, size = _dims(state) or [0]
+    known = size in (1, step.of_h.sizes[1]) and rows in ([], [1])
+    return known or state.shape == () or _is_whole(step, state)
+
+
+def _whole(step: _Step) -> tuple[list[ir.Value], list[ir.Node]]:
     """The states with the shape of one of them, where sums and products broadcast."""
-    like = next(filter(_is_matrix, states))
+    like = next(state for state in step.states if _is_whole(step, state))
     values: list[ir.Value] = []
     nodes: list[ir.Node] = []
-    for value in states:
-        if not _is_matrix(value):
+    for value in step.states:
+        if not _is_whole(step, value):
             sizes = ir.Node("", "Shape", [like])
-            spread = ir.Node("", "Expand", [value, sizes.outputs[0]])
+            spread = ir.Node("", "Expand", [value, sizes.outputs[0]], version=13)
             spread.outputs[0].type, spread.outputs[0].shape = like.type, like.shape
             nodes += [sizes, spread]
             value = spread.outputs[0]
@@ -302,7 +325,7 @@ def _whole(states: tuple[ir.Value, ...]) -> tuple[list[ir.Value], list[ir.Node]]
 def _write(model: ir.Model, step: _Step) -> None:
     x, h = step.of_x, step.of_h
     biases = _biases(model, x, h)
-    states, spread = ([], []) if _start_from_nothing(step) else _whole(step.states)
+    states, spread = ([], []) if _start_from_nothing(step) else _whole(step)
     made = ir.Node(
         "burnish",
         "RecurrentCell",
@@ -323,9 +346,11 @@ def _write(model: ir.Model, step: _Step) -> None:
         node.metadata_props.update(made.metadata_props)
     for old, new in zip(step.results, made.outputs, strict=True):
         new.type, new.shape = old.type, old.shape
+    first = step.results[-1].producer()  # an LSTM's c may be read before h is made
+    assert first is not None
     ir.convenience.replace_nodes_and_values(
         g.owner(step.root),
-        step.root,
+        first,
         list(_inner(step)),
         [*spread, made],
         list(step.results),

@@ -31,6 +31,12 @@ CONVEX = (
     + """one = Constant<value_float=1.0>() q = Sub(one, z)
     p = Mul(q, n) w = Mul(z, h) y = Add(p, w)"""
 )
+FIRST = """R1, R2, R3 = Split<axis=0, num_outputs=3>(R) k = Gemm<transB=1>(x, W, b)
+    xr, xz, xn = Split<axis=1, num_outputs=3>(k) hr = Gemm<transB=1>(h, R1)
+    hz = Gemm<transB=1>(h, R2) r0 = Add(hr, xr) r = Sigmoid(r0) z0 = Add(hz, xz)
+    z = Sigmoid(z0) rh = Mul(r, h) m = Gemm<transB=1>(rh, R3) n0 = Add(xn, m)
+    n = Tanh(n0) e = Sub(h, n) w = Mul(e, z) y = Add(w, n)"""
+EARLY = CELL.replace("t = Tanh(n)", "t = Tanh(n) p = Exp(n)").replace("y =", "q =")
 BROADCAST = SUM + GATES + "c = Constant<value_float=0.0>() " + CELL
 
 STEPS = {
@@ -40,19 +46,35 @@ STEPS = {
     "LSTM, gates in Keras' order": (SUM + KERAS + CELL, "nn.LSTMCell(3, 4)"),
     "LSTM, products of matrices": (TURNED + GATES + CELL, "nn.LSTMCell(3, 4)"),
     "LSTM, a state that broadcasts": (BROADCAST, "nn.LSTMCell(3, 4)"),
+    "LSTM, c is read before h is made": (
+        SUM + GATES + EARLY + " y = Add(p, q)", "nn.LSTMCell(3, 4)",
+    ),
+    "LSTM before opset 8": (
+        SUM + "i, f, g, o = Split<axis=1, split=[4, 4, 4, 4]>(s) "
+        + "c = Constant<value=float {0.5}>() " + CELL,
+        "nn.LSTMCell(3, 4)",
+    ),
     "GRU": (GRU, "nn.GRUCell(3, 4)"),
     "GRU, a convex sum": (CONVEX, "nn.GRUCell(3, 4)"),
-}
+}  # fmt: skip
 MISSES = {
     "a gate is an output of more": SUM + GATES + CELL.replace("y =", "y0 =")
     + " y = Add(y0, si)",
     "no tanh": SUM + GATES + CELL.replace("Tanh(g)", "Relu(g)"),
     "two gates are one": SUM + GATES + CELL.replace("Sigmoid(o)", "Sigmoid(f)"),
+    "the gates are read by others": SUM + GATES + CELL.replace("y =", "q =")
+    + " m = ReduceMax(s) y = Add(q, m)",
+    "clipped gates": SUM.replace("s =", "e =")
+    + "l = Constant<value_float=-0.5>() u0 = Constant<value_float=0.5>() "
+    + "s = Clip(e, l, u0) " + GATES + CELL,
+    "a peephole": SUM + GATES + "p = Mul(d4, c) f1 = Add(f, p) "
+    + CELL.replace("Sigmoid(f)", "Sigmoid(f1)"),
+    "reset before the product": FIRST,
     "gates of another state": GRU.replace("Sub(h, n)", "Sub(c, n)"),
 }  # fmt: skip
 
 
-def written_step(text: str) -> Any:
+def written_step(text: str, **shapes_given: str) -> Any:
     rng = np.random.default_rng(0)
     gates = 3 if "num_outputs=3" in text else 4
     shapes = {"W": (SIZE,), "R": (HIDDEN,), "b": (), "d": ()}
@@ -61,9 +83,13 @@ def written_step(text: str) -> Any:
         for name, shape in shapes.items()
     }
     held |= {f"{name}t": held[name].T for name in "WR"}
-    states = {"h": f"{BATCH},{HIDDEN}"}
-    states |= {} if "c = Constant" in text else {"c": f"{BATCH},{HIDDEN}"}
-    return form(text, weights=held, x=f"{BATCH},{SIZE}", **states)
+    held["d4"] = held["d"][:HIDDEN]
+    shape = f"{BATCH},{HIDDEN}"
+    given = {"x": f"{BATCH},{SIZE}", "h": shape, "c": shape} | shapes_given
+    if "c = Constant" in text:
+        del given["c"]
+    opset = 7 if "split=" in text else 18
+    return form(text, opset=opset, weights=held, **given)
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -77,6 +103,34 @@ def test_a_step_is_a_call_of_a_cell(name: str) -> None:
 @pytest.mark.parametrize("name", MISSES)
 def test_another_form_stays(name: str) -> None:
     stays(written_step(MISSES[name]), "LSTMCell", "GRUCell")
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "line"),
+    [
+        ("LSTM", {"h": "1,4"}, "(ops.expand(h, shape=(2, 4)), c)"),
+        ("LSTM", {"c": "4"}, "(h, ops.expand(c, shape=(2, 4)))"),
+        ("LSTM", {"c": "1,1"}, "(h, ops.expand(c, shape=(2, 4)))"),
+        ("LSTM", {"x": "n,3", "h": "n,4", "c": "n,4"}, "(h, c)"),
+        ("LSTM", {"h": "1,4", "c": "1,4"}, None),
+        ("LSTM", {"x": "1,3"}, None),
+        ("LSTM", {"c": "2,1"}, None),
+        ("LSTM", {"c": "3,2,4"}, None),
+        ("LSTM", {"x": "n,3", "h": "1,4", "c": "1,4"}, None),
+        ("GRU", {"x": "n,3", "h": "n,4"}, "(x, h)"),
+        ("GRU", {"h": "1,4"}, None),
+        ("GRU", {"x": "1,3"}, None),
+    ],
+)
+def test_states_that_broadcast_are_written_or_left(
+    kind: str, shapes: dict[str, str], line: str | None
+) -> None:
+    """A cell's states are (N, H) beside x (N, I): it broadcasts none of them."""
+    model = written_step(STEPS[kind][0], **shapes)
+    if line is None:
+        stays(model, f"{kind}Cell")
+    else:
+        assert line in becomes(model)
 
 
 @pytest.mark.oracle
