@@ -207,6 +207,16 @@ SMALL: dict[str, Small] = dict(
             kind="LSTM",
             nonlinearity="tanh",
         ),
+        small(
+            "burnish.RecurrentCell",
+            x(2, 3),
+            weights=(x(20, 3), x(5, 20), x(20), x(20)),
+            outputs=2,
+            kind="LSTM",
+            bias=1,
+            order=[0, 1, 3, 2],
+            transposed=[0, 1],
+        ),
         small("burnish.Roll", x(3, 4), shifts=[1], axes=[1]),
         small(
             "burnish.RotaryEmbedding", x(2, 4, 3, 8), x(3, 8), x(3, 8), interleaved=0
