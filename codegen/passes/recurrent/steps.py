@@ -109,18 +109,28 @@ def _lstm(root: ir.Node) -> _Step | None:
 
 
 def _is_hidden(one: _Product, other: _Product, c: ir.Value) -> bool:
-    """Whether `one` is of h, which the step before gave beside c, else the first.
+    """Whether `one` is of h, which comes from where c comes from, else the first.
 
     PyTorch writes the product of h first; where both fit, the numbers are the same.
     """
     size = one.sizes[0] // 4
     if size not in (one.sizes[1], other.sizes[1]) or one.sizes[1] != other.sizes[1]:
         return one.sizes[1] == size
-    before = c.producer()
-    given = [c] if before is None else list(before.outputs)
-    return any(one.value is v for v in given) or all(
-        other.value is not v for v in given
-    )
+    before = _origin(c)
+    return _origin(one.value) is before or _origin(other.value) is not before
+
+
+def _origin(state: ir.Value) -> ir.Node | ir.Value:
+    """The step that made a state, or the value that it is a part of."""
+    node = state.producer()
+    while node is not None and not node.domain and node.op_type in _PARTS:
+        assert node.inputs[0] is not None
+        state = node.inputs[0]
+        node = state.producer()
+    return state if node is None else node
+
+
+_PARTS = frozenset(("Expand", "Gather", "Identity", "Slice", "Split", "Squeeze"))
 
 
 def _gru(root: ir.Node) -> _Step | None:
