@@ -332,7 +332,7 @@ class Operator(Function[P, A, T]):
         values = self._compute(args, options)
         if isinstance(values, tuple):
             return tuple(map(_array, values))
-        return np.asarray(values) if isinstance(values, np.generic) else values
+        return _array(values)
 
     def _common(self, one: Device, other: Device) -> Device:
         if one.inner() is not other.inner():

@@ -55,13 +55,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     leave(R, NR, acc, p);
 }
 
-#define DEFINE(R, NR, S) \
-    static void tile_##R##_##NR##_##S(const piece *p) { multiply(R, NR, S, p); }
-#define NAMED(R, NR, S) [S / 16][R][NR] = tile_##R##_##NR##_##S,
-TILES(DEFINE, 0)
-TILES(DEFINE, 16)
-static void (*const KERNELS[2][MOST_PIXELS + 1][MOST_BLOCKS + 1])(const piece *) = {
-    TILES(NAMED, 0) TILES(NAMED, 16)};
+DEFINE_TILES
 
 void conv_tile_half(const piece *p) {
     KERNELS[p->t->stride != 0][p->t->count][p->record->nr](p);

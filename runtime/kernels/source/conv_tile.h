@@ -63,3 +63,12 @@ INLINE void leave(const int R, const int NR, vec (*acc)[MOST_VECTORS], const pie
         store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
 }
 
+// Every tile by a file's `multiply`, and KERNELS: by stride, pixels and blocks.
+#define DEFINE(R, NR, S) \
+    static void tile_##R##_##NR##_##S(const piece *p) { multiply(R, NR, S, p); }
+#define NAMED(R, NR, S) [S / 16][R][NR] = tile_##R##_##NR##_##S,
+#define DEFINE_TILES                                                               \
+    TILES(DEFINE, 0)                                                               \
+    TILES(DEFINE, 16)                                                              \
+    static void (*const KERNELS[2][MOST_PIXELS + 1][MOST_BLOCKS + 1])(const piece *) = \
+        {TILES(NAMED, 0) TILES(NAMED, 16)};
