@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft.shared.bodies import Builder, microsoft, rank
-
-_END = np.iinfo(np.int64).max
+from burnish.codegen.readers.microsoft.shared.bodies import (
+    END,
+    Builder,
+    microsoft,
+    rank,
+)
 
 
 @microsoft("NGramRepeatBlock")
@@ -21,10 +24,10 @@ def ban_repeated_ngrams(
     for i in range(ngram_size - 1):
         behind = ngram_size - 1 - i
         old = op.Slice(input_ids, [i], [-behind], [1])
-        last = op.Slice(input_ids, [-behind], [(1 - behind) or int(_END)], [1])
+        last = op.Slice(input_ids, [-behind], [(1 - behind) or END], [1])
         equal = op.Equal(old, last)
         same = equal if same is None else op.And(same, equal)
-    tokens = op.Slice(input_ids, [ngram_size - 1], [int(_END)], [1])
+    tokens = op.Slice(input_ids, [ngram_size - 1], [END], [1])
     if same is None:
         same = op.Equal(tokens, tokens)
     low, high = (op.number(x, scores) for x in (-np.inf, np.inf))
@@ -59,7 +62,7 @@ def bifurcation_detector(
     """
     tokens = cur_tokens
     if pred_tokens is not None:
-        rest = op.Slice(src_tokens, prev_suffix_match_idx, [_END], [0])
+        rest = op.Slice(src_tokens, prev_suffix_match_idx, [END], [0])
         guessed = op.Slice(pred_tokens, [0], [-1], [0])
         places = op.Squeeze(op.NonZero(op.Not(op.Equal(guessed, rest))), [0])
         first = op.ReduceMin(op.Concat(places, op.Shape(rest), axis=0), [0])
@@ -72,7 +75,7 @@ def bifurcation_detector(
     for n in range(min_ngram_size, max_ngram_size + 1):
         starts = op.Range(0, op.Add(op.Squeeze(length, [0]), 1 - n), 1)
         windows = op.Gather(src_tokens, op.Add(op.Unsqueeze(starts, [1]), np.arange(n)))
-        equal = op.Equal(windows, op.Slice(tokens, [-n], [_END], [0]))
+        equal = op.Equal(windows, op.Slice(tokens, [-n], [END], [0]))
         same = op.Cast(equal, to=ir.DataType.INT32)
         matches = op.Cast(op.ReduceMin(same, [1], keepdims=0), to=ir.DataType.BOOL)
         first = op.Concat(op.Compress(starts, matches), length, axis=0)
@@ -82,4 +85,4 @@ def bifurcation_detector(
         is_only = op.Less(op.Shape(first), [3])
         found = op.Where(taken, op.Where(is_only, end, [-1]), found)
         is_open = op.And(taken, op.Less(end, length))
-    return op.Slice(tokens, [max_ngram_size], [_END], [0]), found
+    return op.Slice(tokens, [max_ngram_size], [END], [0]), found

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
+    END,
     Builder,
     Unreadable,
     microsoft,
     size,
 )
-
-_END = np.iinfo(np.int64).max
 
 
 @microsoft("WordConvEmbedding")
@@ -107,12 +105,12 @@ def ngram_hash_mapping(
     y = op.Concat(*hashes, axis=2)
     if head_offsets is not None:
         y = op.Add(y, head_offsets)
-    return y, op.Slice(tokens, [-before], [_END], [1])
+    return y, op.Slice(tokens, [-before], [END], [1])
 
 
 def _before(op: Builder, tokens: Any, before: int, back: int) -> Any:
     """Of each token of the call the one so many places before."""
-    return op.Slice(tokens, [before - back], [-back if back else _END], [1])
+    return op.Slice(tokens, [before - back], [-back if back else END], [1])
 
 
 def _crossed(op: Builder, segments: Any, before: int, back: int) -> Any:

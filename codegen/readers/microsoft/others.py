@@ -8,12 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.readers.microsoft.shared.bodies import (
+    END,
     Builder,
     Unreadable,
     microsoft,
 )
-
-_END = np.iinfo(np.int64).max
 
 
 @microsoft("Trilu")
@@ -176,7 +175,7 @@ def irfft(
     """The real signal (..., n), n even, of the half of its spectrum"""
     _check_spectrum(normalized, onesided, signal_ndim)
     half = op.DFT(X, None, -3, inverse=1) if signal_ndim == 2 else X
-    mirrored = op.Slice(half, [-2], [-int(_END)], [-2], [-1])
+    mirrored = op.Slice(half, [-2], [-END], [-2], [-1])
     mirrored = op.Slice(mirrored, [0], [-1], [-2])
     mirrored = op.Mul(mirrored, op.CastLike(np.array([1, -1], np.float32), X))
     whole = op.DFT(op.Concat(half, mirrored, axis=-2), None, -2, inverse=1)

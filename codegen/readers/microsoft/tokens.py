@@ -14,6 +14,7 @@ from burnish.codegen.readers.microsoft.attention.multihead import (
     three,
 )
 from burnish.codegen.readers.microsoft.shared.bodies import (
+    END,
     Builder,
     Unreadable,
     microsoft,
@@ -21,7 +22,6 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     size,
 )
 
-_END = np.iinfo(np.int64).max
 _GATES = ("none", "silu", "swish")
 
 
@@ -152,7 +152,7 @@ def varlen_causal_conv(
         raise Unreadable("expected one kernel of a known size for all tokens")
     ends, before = op.Cast(cumulative_sequence_length, to=ir.DataType.INT64), taps - 1
     before *= dilation
-    begins, ends = op.Slice(ends, [0], [-1], [0]), op.Slice(ends, [1], [_END], [0])
+    begins, ends = op.Slice(ends, [0], [-1], [0]), op.Slice(ends, [1], [END], [0])
     tokens = op.Range(0, op.Squeeze(op.Shape(input_, start=0, end=1), [0]), 1)
     behind = op.GreaterOrEqual(op.Unsqueeze(tokens, [1]), ends)
     row = op.ReduceSum(op.Cast(behind, to=ir.DataType.INT64), [1], keepdims=0)

@@ -95,7 +95,7 @@ def max_pool_with_mask(
     if (
         size(M, 0) != 1
         or size(M, 1) != 1
-        or window.get("auto_pad", "NOTSET") not in (*("NOTSET", "VALID"),)
+        or window.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
     ):
         raise Unreadable("expected a mask (1, 1, ...) and padding in numbers")
     if axes > 1:

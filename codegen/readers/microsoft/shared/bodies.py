@@ -10,6 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 DOMAIN = "com.microsoft"
+END = np.iinfo(np.int64).max
+"""The end of an axis, as Slice has it."""
 VERSION = 23
 """The opset that bodies are written in."""
 
