@@ -16,10 +16,10 @@ from burnish.plan.cpu import (
     stretches,
     sum_of_codes,
 )
-from burnish.plan.cpu.builder import Spot
+from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.draws import Draw
-from burnish.plan.cpu.gemv import least_in_place
 from burnish.plan.cpu.layout import PLAIN
+from burnish.plan.cpu.products.gemv import least_in_place
 from burnish.plan.cpu.updates import Update
 from burnish.plan.graph import Graph, Node, Value, changed_by
 from burnish.plan.order import arguments_first

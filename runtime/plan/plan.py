@@ -23,11 +23,11 @@ from burnish.plan.cpu import (
     placed,
     rounded_sequences,
 )
-from burnish.plan.cpu.builder import Spot
-from burnish.plan.fold import fold
-from burnish.plan.fuse import fuse
+from burnish.plan.cpu.buffers import Spot
 from burnish.plan.graph import Graph, Node, Value
 from burnish.plan.lowering import Lowering, Segment
+from burnish.plan.rewrites.fold import fold
+from burnish.plan.rewrites.fuse import fuse
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fetch, Room, Space, point
 from burnish.tensor import Tensor

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.plan.gates import GATE
 from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.rewrites.gates import GATE
 
 
 def is_by_sample(node: Node, batch: int) -> bool:

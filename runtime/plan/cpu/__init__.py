@@ -1,25 +1,16 @@
 """Lowering for CPUs: kernels for nodes, and memory layout of arrays."""
 
 from burnish.plan.cpu import (
-    along,
     assign,
     attention,
-    batched,
     draws,
-    einsum,
     elementwise,
-    gather,
-    joined,
-    loss,
-    moments,
     recurrent,
-    rows,
     trees,
     updates,
     whole,
 )
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.by_sample import stretches
 from burnish.plan.cpu.convolution import conv, window
 from burnish.plan.cpu.gradients import along as along_gradients
 from burnish.plan.cpu.gradients import attention as attention_gradients
@@ -31,7 +22,11 @@ from burnish.plan.cpu.lowbit.rounding import moved
 from burnish.plan.cpu.lowbit.sequences import rounded_sequences
 from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
-from burnish.plan.cpu.sample_loops import lower_by_sample
+from burnish.plan.cpu.moves import along, gather, joined
+from burnish.plan.cpu.products import batched, einsum
+from burnish.plan.cpu.reductions import loss, moments, rows
+from burnish.plan.cpu.samples.chosen import stretches
+from burnish.plan.cpu.samples.loops import lower_by_sample
 from burnish.plan.cpu.table import LOWERED, Declined, lower
 
 __all__ = [

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.forms import attention_room
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import PLAIN, strides
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Node, Value
 
 

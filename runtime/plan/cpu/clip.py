@@ -11,7 +11,8 @@ from typing import Any
 
 from burnish.kernels.records import POWERS
 from burnish.optim.core.clip import EPSILON, ClipGlobalNorm, ClipNorm
-from burnish.plan.cpu.builder import Builder, Spot, Step
+from burnish.plan.cpu.buffers import Spot, Step
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.graph import Value
 
 

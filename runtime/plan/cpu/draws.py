@@ -14,7 +14,8 @@ import numpy as np
 from burnish import rng
 from burnish.autodiff import Variable
 from burnish.backend.philox import mask_bound
-from burnish.plan.cpu.builder import Builder, Mask, Spot
+from burnish.plan.cpu.buffers import Mask, Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Node

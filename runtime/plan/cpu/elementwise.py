@@ -9,7 +9,8 @@ import numpy as np
 
 from burnish.kernels.elementwise import OUTER, coded, merged, mode
 from burnish.kernels.records import RESULTS
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant

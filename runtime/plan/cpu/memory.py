@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.kernels.records import packed
-from burnish.plan.cpu.builder import Buffer, Builder, Spot, Step
+from burnish.plan.cpu.buffers import Buffer, Spot, Step
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.lowbit.codes import drop_unread
 from burnish.plan.graph import Constant
 from burnish.planned.space import ARENA

@@ -8,10 +8,10 @@ import numpy as np
 
 from burnish.kernels.forms import interleaved, recurrent_room, recurrent_shares
 from burnish.kernels.records import CELLS
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, blocks
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from burnish.optim.core.clip import is_planned
 from burnish.optim.rules.elementwise import Elementwise
-from burnish.plan.cpu.builder import Builder, Spot, Step
+from burnish.plan.cpu.buffers import Spot, Step
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.clip import limited
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.table import lower, need

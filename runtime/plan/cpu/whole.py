@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.records import WHOLE, WHOLE_KINDS
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import strides
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value, constant

@@ -7,7 +7,7 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
-from burnish.plan.cpu import by_sample
+from burnish.plan.cpu.samples import chosen as by_sample
 from tests.runtime.plan.checks import check
 
 RANDOM = np.random.default_rng(7)

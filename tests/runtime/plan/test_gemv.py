@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -53,7 +51,7 @@ def exact(model, *args):
 @pytest.fixture
 def large(monkeypatch):
     """Float weights are read in place from a megabyte on."""
-    monkeypatch.setattr(sys.modules["burnish.plan.cpu.gemv"], "_LARGE", 1 << 20)
+    monkeypatch.setattr("burnish.plan.cpu.products.gemv._LARGE", 1 << 20)
 
 
 @pytest.mark.usefixtures("large")
@@ -74,8 +72,8 @@ def test_float_weights(turned, rows, sizes):
 @pytest.fixture
 def much(monkeypatch):
     """Float weights of any size are read in place, for any rows."""
-    monkeypatch.setattr(sys.modules["burnish.plan.cpu.gemv"], "_MUCH", 0)
-    monkeypatch.setattr(sys.modules["burnish.plan.cpu.gemv"], "_PANELS", 0)
+    monkeypatch.setattr("burnish.plan.cpu.products.gemv._MUCH", 0)
+    monkeypatch.setattr("burnish.plan.cpu.products.gemv._PANELS", 0)
 
 
 @pytest.mark.usefixtures("much")

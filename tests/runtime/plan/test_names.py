@@ -4,7 +4,7 @@ from burnish.capture.gradients import _IN_PARTS, _UNREAD
 from burnish.operator import registry
 from burnish.plan.cpu import LOWERED
 from burnish.plan.graph import STEPS
-from burnish.plan.programs import _OPERATORS
+from burnish.plan.rewrites.programs import _OPERATORS
 
 JOINED = {"linear", "program", "attention", "lstm of rounded states"}  # made by rules
 EFFECTS = {"put", "update", "assign", "draw"}  # of caches, parameters, the source

@@ -12,7 +12,8 @@ import numpy as np
 from burnish.kernels.forms import even
 from burnish.kernels.records import ACTIVATIONS
 from burnish.ops._kernels.window import each, pairs
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.diagonal import on_diagonal
 from burnish.plan.cpu.convolution.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.convolution.grouped import (
@@ -38,14 +39,14 @@ from burnish.plan.cpu.convolution.weights import (
     weights,
 )
 from burnish.plan.cpu.convolution.winograd import is_faster, winograd
-from burnish.plan.cpu.gemv import gemv, is_in_place, small_weights
-from burnish.plan.cpu.half import half_spot
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
-from burnish.plan.cpu.row_layout import result_layout, rows_layout
-from burnish.plan.cpu.table import LOWERED, lower, need
-from burnish.plan.gates import GATE
+from burnish.plan.cpu.products.gemv import gemv, is_in_place, small_weights
+from burnish.plan.cpu.products.half import half_spot
+from burnish.plan.cpu.products.row_layout import result_layout, rows_layout
+from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.rewrites.gates import GATE
 
 Packed = Callable[[int, int], Spot | Unpacked | Small]
 """Where weights are, packed for so many blocks of outputs and channels in a row."""
@@ -56,14 +57,6 @@ More where weights come from further away, once for each run."""
 
 _SECOND = 768 << 10
 """Bytes of input that stay in the second-level cache for all groups of outputs."""
-
-
-def check(node: Node, *values: Any) -> None:
-    for value in values:
-        need(
-            value is None or value.dtype == np.float32, "it is not in single precision"
-        )
-    need(all(value.size for value in node.results), "it has no elements")
 
 
 def window_of(node: Node, kernel: tuple[int, ...]) -> Window:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.grouped import Groups, merged
 from burnish.plan.cpu.layout import PLAIN, strides
 from burnish.plan.cpu.table import need

@@ -8,16 +8,16 @@ of them. With zeros around it all are of one kind; the products with zeros are c
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from burnish.kernels.forms import even
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Tiles, Window, tiled
 from burnish.plan.cpu.convolution.grouped import Groups
 from burnish.plan.cpu.layout import LANES, blocks, strides
-from burnish.plan.graph import constant
+from burnish.plan.cpu.moves.slabs import slabs
 
 _GAIN = 1.02
 """The least gain of a border: the map must be copied into it first."""
@@ -82,33 +82,3 @@ def _surrounded(
     out = b.new(4 * count * batch * math.prod(border.sizes) * lanes)
     slabs(b, source, strides(shape), shape, out, pads, np.zeros(lanes))
     return out
-
-
-def slabs(
-    b: Builder, source: Spot, distances: Any, sizes: Any, out: Spot, pads: Any,
-    value: Any,
-) -> None:  # fmt: skip
-    """Copies of slabs of a value on both sides of every axis, and of the interior.
-
-    value: one number, or those along the last axis.
-    """
-    whole = tuple(n + sum(pair) for n, pair in zip(sizes, pads, strict=True))
-    dense = strides(whole)
-    filling = np.asarray(value, np.float32).reshape(-1)
-    filled, step = b.constant(constant(filling)), int(filling.size > 1)
-    start, left = [0] * len(pads), list(whole)
-    for axis, (before, after) in enumerate(pads):
-        for n, place in ((before, 0), (after, whole[axis] - after)):
-            if n:
-                slab = (*left[:axis], n, *left[axis + 1 :])
-                first = [*start[:axis], place, *start[axis + 1 :]]
-                none = (*[0] * (len(slab) - 1), step)
-                b.copy(slab, filled, none, at(out, first, dense), dense)
-        start[axis], left[axis] = before, sizes[axis]
-    b.copy(tuple(sizes), source, distances, at(out, start, dense), dense)
-
-
-def at(spot: Spot, place: Any, distances: Any) -> Spot:
-    """The element of a value at a place."""
-    elements = sum(p * d for p, d in zip(place, distances, strict=True))
-    return spot.beyond(elements)

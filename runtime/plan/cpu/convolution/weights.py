@@ -10,7 +10,8 @@ import numpy as np
 from burnish.kernels.elementwise import OUTER, coded, mode
 from burnish.kernels.forms import even, paired
 from burnish.kernels.records import RESULTS
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
 from burnish.plan.graph import Array, Constant, Value, constant
 

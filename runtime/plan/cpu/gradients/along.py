@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from burnish.plan.cpu.along import repeated, taken
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check, window_of
+from burnish.plan.cpu.convolution.conv import window_of
 from burnish.plan.cpu.layout import PLAIN
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.moves.along import repeated, taken
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
 
 _TAPS = 64  # places that may share one: sums of more are NumPy's

@@ -8,10 +8,9 @@ from burnish.kernels.attention import sizes_of
 from burnish.kernels.forms import attention_gradient_room, attention_room
 from burnish.plan.cpu.attention import mask_steps
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.joined import see
 from burnish.plan.cpu.layout import strides
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.moves.joined import see
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Node, Value
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from burnish.kernels.records import REDUCTIONS
 from burnish.ops._kernels.window import each, pairs
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check, times
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.convolution.conv import times
 from burnish.plan.cpu.convolution.diagonal import from_diagonal, merged_for_training
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.grouped import Groups
@@ -23,8 +24,8 @@ from burnish.plan.cpu.layout import (
     length,
     pixels,
 )
-from burnish.plan.cpu.row_layout import rows_layout
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.products.row_layout import rows_layout
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 _UNIT = 64  # channels in that a share of a weight's gradient has at most

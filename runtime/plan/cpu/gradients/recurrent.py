@@ -6,13 +6,13 @@ from typing import Any
 
 from burnish.kernels.forms import EXAMPLES
 from burnish.kernels.records import CELLS, REDUCTIONS
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.runs import runs_of
 from burnish.plan.cpu.gradients.blocks import weight_sums
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from burnish.kernels.forms import CHUNK
 from burnish.kernels.records import REDUCTIONS
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, blocks
-from burnish.plan.cpu.lines import Lines
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.reductions.lines import Lines
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Node, Value
 
 

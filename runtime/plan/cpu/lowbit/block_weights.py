@@ -10,7 +10,8 @@ import numpy as np
 
 from burnish.kernels.records import DIGITS, GEMV
 from burnish.lowbit.packed import Packed
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES
 from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
 from burnish.plan.graph import Array, Constant, Value

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout
 from burnish.plan.cpu.lowbit.rounded import Rounded, by_product, scheme
 from burnish.plan.cpu.lowbit.sums import Sum, pending

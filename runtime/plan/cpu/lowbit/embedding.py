@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from burnish.lowbit import Packed
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node
 
 

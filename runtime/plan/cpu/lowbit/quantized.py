@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.weights import biases
 from burnish.plan.cpu.layout import (

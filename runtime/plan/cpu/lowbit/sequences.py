@@ -13,11 +13,10 @@ import numpy as np
 
 from burnish.kernels.forms import recurrent_codes_room
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.joined import see
 from burnish.plan.cpu.layout import LANES, blocks, strides
 from burnish.plan.cpu.lowbit.weights import is_whole, whole
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.moves.joined import see
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Array, Constant, Graph, Node, Value, constant
 
 _GATES = 4

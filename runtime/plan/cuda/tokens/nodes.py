@@ -9,8 +9,8 @@ import numpy as np
 
 from burnish.capture import Program
 from burnish.ops.sequences.attention import scaled_dot_product_attention
-from burnish.plan.fuse import fuse
 from burnish.plan.graph import Constant, Graph, Node, Value
+from burnish.plan.rewrites.fuse import fuse
 
 QUERIES = 1
 """The place of the argument that says where the new position is."""

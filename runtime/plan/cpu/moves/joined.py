@@ -9,10 +9,10 @@ import numpy as np
 
 from burnish.kernels.records import HELD_KINDS
 from burnish.operator import registry
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels, strides
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from burnish.kernels.records import ACTIVATIONS, GEMV
 from burnish.lowbit.packed import Packed
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.lowbit.block_weights import Weights, block_weights, digits
 from burnish.plan.graph import Constant, Graph, Node, Value
 

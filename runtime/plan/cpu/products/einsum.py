@@ -10,10 +10,9 @@ import numpy as np
 
 from burnish.ops.linalg.einsum import explicit
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.joined import see
 from burnish.plan.cpu.layout import PLAIN, strides
-from burnish.plan.cpu.table import LOWERED, lower, need
+from burnish.plan.cpu.moves.joined import see
+from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 

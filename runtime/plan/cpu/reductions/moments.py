@@ -7,8 +7,7 @@ from typing import Any
 
 from burnish.ops._shapes import reduced_axes
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.table import LOWERED, lower, need
+from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Node, Value
 
 

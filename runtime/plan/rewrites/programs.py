@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burnish.plan.fold import scale_and_shift
 from burnish.plan.graph import Constant, Node, Value
+from burnish.plan.rewrites.fold import scale_and_shift
 
 if TYPE_CHECKING:
-    from burnish.plan.fuse import Around
+    from burnish.plan.rewrites.fuse import Around
 
 _REGISTERS = 16
 

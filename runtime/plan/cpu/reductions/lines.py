@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import strides
 from burnish.plan.graph import Value
 

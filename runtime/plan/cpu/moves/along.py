@@ -11,10 +11,9 @@ import numpy as np
 
 from burnish.operator import registry
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.convolution.halo import at, slabs
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
-from burnish.plan.cpu.table import LOWERED, lower, need
+from burnish.plan.cpu.moves.slabs import at, slabs
+from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 

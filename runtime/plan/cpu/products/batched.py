@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import LANES, PLAIN, blocks, strides
-from burnish.plan.cpu.table import LOWERED, lower, need
+from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 _BATCH = 3  # axes that a record has for the batch

@@ -13,9 +13,6 @@ import numpy as np
 
 from burnish.kernels.elementwise import activation as known_activation
 from burnish.ops._kernels.window import pairs
-from burnish.plan.attention import attend, turn_back
-from burnish.plan.fold import scale_and_shift
-from burnish.plan.gates import gated_conv
 from burnish.plan.graph import (
     Array,
     Constant,
@@ -25,9 +22,12 @@ from burnish.plan.graph import (
     changed_by,
     combined,
 )
-from burnish.plan.norms import NORM, bounded_norm, gated_norm
-from burnish.plan.programs import chain, to_program
-from burnish.plan.slopes import slope
+from burnish.plan.rewrites.attention import attend, turn_back
+from burnish.plan.rewrites.fold import scale_and_shift
+from burnish.plan.rewrites.gates import gated_conv
+from burnish.plan.rewrites.norms import NORM, bounded_norm, gated_norm
+from burnish.plan.rewrites.programs import chain, to_program
+from burnish.plan.rewrites.slopes import slope
 
 
 class Around:

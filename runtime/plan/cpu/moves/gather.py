@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from burnish.ops.arrays.gather import places_along, places_of
-from burnish.plan.cpu.along import taken
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import strides
+from burnish.plan.cpu.moves.along import taken
 from burnish.plan.cpu.table import lower, need
 from burnish.plan.graph import Constant, Node, Value
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from burnish.plan.cpu.builder import Buffer, Builder, Operands, Spot
+from burnish.plan.cpu.buffers import Buffer, Operands, Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.table import LOWERED, Declined, need
 from burnish.plan.graph import Node, Value

@@ -9,7 +9,7 @@ import numpy as np
 from burnish.plan.graph import Constant, Node, Value
 
 if TYPE_CHECKING:
-    from burnish.plan.fuse import Around
+    from burnish.plan.rewrites.fuse import Around
 
 GATE = "gate"
 """The option of a convolution that says by what its input's channels are multiplied."""

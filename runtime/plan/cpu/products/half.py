@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from burnish.kernels.forms import even
-from burnish.plan.cpu.builder import Builder, Spot
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, Layout, pixels
 from burnish.plan.graph import Value
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.conv import check
 from burnish.plan.cpu.layout import CHANNELS, LANES, blocks
-from burnish.plan.cpu.lines import Lines
-from burnish.plan.cpu.table import lower, need
+from burnish.plan.cpu.reductions.lines import Lines
+from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
 

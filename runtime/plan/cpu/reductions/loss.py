@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from burnish.kernels.records import REDUCTIONS
-from burnish.plan.cpu.builder import Builder, Spot
-from burnish.plan.cpu.convolution.conv import check
-from burnish.plan.cpu.table import LOWERED, lower, need
+from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
 
 

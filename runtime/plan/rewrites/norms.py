@@ -9,7 +9,7 @@ import numpy as np
 from burnish.plan.graph import Node, Value
 
 if TYPE_CHECKING:
-    from burnish.plan.fuse import Around
+    from burnish.plan.rewrites.fuse import Around
 
 NORM = "channel_norm"
 """Readers of the statistics run before the fused readers: the norm stays first."""
