@@ -17,6 +17,7 @@ import numpy as np
 
 from burnish import rng
 from burnish.autodiff import Variable, recording
+from burnish.capture.late import Unmade
 from burnish.capture.program import Program
 from burnish.capture.reach import reached
 from burnish.capture.signature import FIXED, argument_names, form_of
@@ -77,7 +78,12 @@ def record(
     modules = reached(function)
     before = Before(modules)
     with rng.observed(tape.drawing), tape.running():
-        made = function(*own_args, **own_options)
+        try:
+            made = function(*own_args, **own_options)
+        except Exception as error:
+            if isinstance(error, CaptureError) or not tape.has_late:
+                raise
+            raise CaptureError(f"capture: {error}, behind a late result") from error
     before.check()
     return form, modules, mapped(made, lambda item: _result(tape, item))
 
@@ -85,6 +91,8 @@ def record(
 def _result(tape: Tape, item: Any) -> Any:
     if isinstance(item, Traced):
         return tape.ref(item)
+    if isinstance(item, Unmade):
+        return item.settled()
     if isinstance(item, (Variable, np.ndarray, np.generic, *FIXED)):
         return item
     raise CaptureError(

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Gradients, Variable
-from burnish.capture.tape import Call, Ref
+from burnish.capture.ref import Ref
+from burnish.capture.tape import Call
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.pytree import leaves

@@ -6,7 +6,8 @@ import contextlib
 from typing import Any
 
 from burnish.autodiff import no_grad
-from burnish.capture.tape import Call, Ref
+from burnish.capture.ref import Ref
+from burnish.capture.tape import Call
 from burnish.errors import CaptureError
 from burnish.pytree import leaves, mapped
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.capture.line import Line, refs
+from burnish.capture.ref import Ref
 from burnish.capture.signature import Kind
-from burnish.capture.tape import Ref
 from burnish.pytree import mapped
 
 if TYPE_CHECKING:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from burnish.autodiff import Variable
+from burnish.capture.late import reader
 from burnish.capture.line import Line, refs
 from burnish.capture.listing import listing
 from burnish.capture.signature import Kind, difference, fits, form_of, named
-from burnish.capture.tape import Call, Ref, Tape
+from burnish.capture.tape import Call, Tape
 from burnish.capture.watch import Watch
 from burnish.errors import CaptureError
 from burnish.kernels.same import Same
-from burnish.pytree import mapped
 
 
 class Program:
@@ -82,14 +83,10 @@ class Program:
         """What `check` looks at, if that is all that it would do; None where not."""
         return self._watch.looks
 
-    def filled(self, values: list[Any]) -> Any:
-        """The results, out of what its lines have made."""
-        if isinstance(self.results, Ref):
-            return values[self.results.place]
-        return mapped(
-            self.results,
-            lambda item: values[item.place] if isinstance(item, Ref) else item,
-        )
+    @functools.cached_property
+    def filled(self) -> Callable[[Any], Any]:
+        """A function: the results, out of what its lines have made."""
+        return reader(self.results)
 
     @property
     def watched(self) -> dict[str, Any]:

@@ -75,6 +75,9 @@ class StepTape(Tape):
             self.derived[id(item)] = (item, item.computed())
         return self.derived[id(item)][1]
 
+    def late(self, function: Any, *args: Any, **options: Any) -> Any:
+        self.read(args[0])
+
     def ref(self, value: Any) -> Any:
         found = super().ref(value)
         if isinstance(value, Variable):

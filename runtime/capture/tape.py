@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from burnish.autodiff import Variable, recording
 from burnish.capture.dependencies import Dependencies
+from burnish.capture.late import Late, Unmade
+from burnish.capture.ref import Ref
 from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
 from burnish.errors import CaptureError
@@ -17,15 +18,6 @@ from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ref:
-    """Where a program keeps a value while it runs, and what it was in the capture."""
-
-    place: int
-    shape: tuple[int, ...]
-    dtype: Any
 
 
 class Call(NamedTuple):
@@ -55,7 +47,7 @@ class Tape(Dependencies):
         self.places = 0
         self.fixed: dict[int, tuple[Ref, Any]] = {}
         self.arguments: list[Any] = []
-        self.over = False
+        self.over = self.has_late = False
         self._before: dict[int, tuple[Stored, Any]] = {}
         self._paused = recording.paused
         self._inside = self._drew = False
@@ -89,6 +81,12 @@ class Tape(Dependencies):
         results = mapped(made, lambda each: self._result(function, each))
         self._write(function, (args, options), results, always or self._drew)
         return results
+
+    def late(self, function: Any, *args: Any, **options: Any) -> Any:
+        """What `function` makes of tensors on the host, which can only be returned."""
+        late = Late(function, *mapped((args, options), self.ref))
+        self.has_late = True
+        return Unmade(self, late)
 
     def keeps(self, function: Any) -> bool:
         """Whether a function that is made of operators is one call, as it is."""

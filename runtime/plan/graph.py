@@ -17,8 +17,8 @@ from burnish.autodiff import Variable
 from burnish.capture import Program
 from burnish.capture.gradients import Pull
 from burnish.capture.line import Line, refs
+from burnish.capture.ref import Ref
 from burnish.capture.step import changes, is_assignment, is_update
-from burnish.capture.tape import Ref
 from burnish.draws import keep_mask
 from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.capture.tape import Ref
+from burnish.capture.line import refs
 from burnish.kernels.same import Together
 from burnish.plan.plan import Plan
 
@@ -18,8 +18,8 @@ class Quick:
     is_same: whether modules and parameters are what they were.
     """
 
-    def __init__(self, plan: Plan, place: int):
-        self.plan, self._place = plan, place
+    def __init__(self, plan: Plan):
+        self.plan, self._filled = plan, plan.program.filled
         self._ends, self._free, self._library = plan.ends, plan.free, plan.library
         self.is_same = Together(plan.looks or ())
         self._arrays = plan.constants  # those of `looks`, or newer ones
@@ -29,16 +29,14 @@ class Quick:
 
     @classmethod
     def of(cls, plan: Plan) -> Quick | None:
-        """None for a plan of eager steps or of effects, or with other results than one
-        tensor."""
-        results = plan.program.results
+        """None for a plan of eager steps or of effects, or of results without
+        records."""
         if plan.eager or plan.by_value or len(plan.segments) != 1:
             return None
         if plan.program.has_effects:  # buffers that are assigned behind the records
             return None
-        if not isinstance(results, Ref) or results.place not in plan.made:
-            return None
-        return cls(plan, results.place) if plan.looks is not None else None
+        results = {ref.place for ref in refs(plan.program.results)}
+        return cls(plan) if results <= plan.made and plan.looks is not None else None
 
     def __call__(self, given: Any) -> Any:
         """The result; raises Fault where records have none."""
@@ -53,6 +51,6 @@ class Quick:
             self._library.run(self._first, self._count, space.table, self._threads)
             made: dict[int, Any] = {}
             self._ends.leave(space, alive, made)
-            return made[self._place]
+            return self._filled(made)
         finally:
             self._free.append(space)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from burnish.capture.line import Line, refs
+from burnish.capture.ref import Ref
 from burnish.capture.signature import argument_names
-from burnish.capture.tape import Ref
 from burnish.kernels import library
 from burnish.kernels.records import WORDS
 from burnish.nn.core.module import Module

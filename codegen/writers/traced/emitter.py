@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.capture.line import refs
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.sizes import Size, Varying, captures_of
 from burnish.codegen.writers.traced.tape import Block, Done, Path

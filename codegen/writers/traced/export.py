@@ -16,8 +16,8 @@ import onnx_ir as ir
 import burnish
 from burnish.autodiff import Variable
 from burnish.capture.line import refs
+from burnish.capture.ref import Ref
 from burnish.capture.signature import FIXED, argument_names
-from burnish.capture.tape import Ref
 from burnish.codegen.errors import ExportError, UsageError
 from burnish.codegen.writers.traced import operators  # noqa: F401  # fills the table
 from burnish.codegen.writers.traced.emitter import Emitter, data_type, opsets

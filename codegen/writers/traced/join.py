@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.tape import Block, Decision, Done, Seen, fork
 from burnish.nn.core.param import Stored

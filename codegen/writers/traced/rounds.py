@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.capture.line import refs
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.join import outline
 from burnish.codegen.writers.traced.tape import Block, Done, Seen

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 
 
 class Size(int):

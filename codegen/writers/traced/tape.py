@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from burnish.autodiff import Variable
 from burnish.capture import record
 from burnish.capture.line import refs
-from burnish.capture.tape import Ref, Tape
+from burnish.capture.ref import Ref
+from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
 from burnish.capture.where import user_frame
 from burnish.codegen.errors import ExportError
@@ -205,6 +206,9 @@ class LayerTape(Tape):
         self._asked, self._shared = ways, seen
         self._ways: tuple[int, ...] = ()
         self.watch = Watch()
+
+    def late(self, function: Any, *args: Any, **options: Any) -> Any:
+        self.read(args[0])
 
     def keeps(self, function: Any) -> bool:
         return find(function) is not None

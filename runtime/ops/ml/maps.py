@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.autodiff import Variable, recording
 from burnish.errors import InputError
 
 _CASTS = {"float32": float, "int64": int, "object": str}
@@ -14,7 +15,13 @@ _MISSING = {"float32": 0.0, "int64": 0, "object": "0.f"}
 
 
 def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
-    """Each row of x (N, C) as a dictionary of the C keys."""
+    """Each row of x (N, C) as a dictionary of the C keys.
+
+    In a capture it can only be returned: dictionaries are made behind its calls.
+    """
+    if recording.tape is not None and isinstance(x, Variable):
+        made: list[dict[Any, float]] = recording.tape.late(zip_map, x, keys)
+        return made
     return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
 
 

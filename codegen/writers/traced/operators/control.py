@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.rounds import Counted
 from burnish.codegen.writers.traced.table import writes

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.operators.elementwise import same
 from burnish.codegen.writers.traced.operators.reduce import norm

@@ -17,7 +17,7 @@ from burnish.backend.cuda.decoding import few_rows
 from burnish.backend.cuda.graphs import graphs
 from burnish.caches import Cache, InPlace
 from burnish.capture import CaptureError, written
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.nn import Module
 from burnish.nn.core.param import Stored, version
 from burnish.plan.cuda.tokens.graph import Launches

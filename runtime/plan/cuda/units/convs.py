@@ -11,7 +11,7 @@ from burnish.backend.cuda.convolution import convolution, depthwise, patches
 from burnish.backend.cuda.elementwise import fused as elements
 from burnish.backend.cuda.layout import is_last, last
 from burnish.capture.line import Line, refs
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.nn.core.param import Stored
 from burnish.ops._kernels.window import window
 from burnish.ops.activation.piecewise import relu, relu6

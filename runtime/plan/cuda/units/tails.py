@@ -9,7 +9,7 @@ import numpy as np
 from burnish.backend.cuda.norms.residual import add_norm
 from burnish.backend.cuda.products import cublaslt
 from burnish.capture.line import Line, refs
-from burnish.capture.tape import Ref
+from burnish.capture.ref import Ref
 from burnish.nn.core.param import Stored
 from burnish.ops.activation.smooth import gelu
 from burnish.ops.elementwise.arithmetic import add
