@@ -6,6 +6,7 @@ only from a folder that is this user's alone, and if it is what was written ther
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.resources
@@ -17,7 +18,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from burnish.errors import KernelError
@@ -113,11 +114,15 @@ def found() -> Path | None:
 
 
 def built(
-    flags: Sequence[str] = (), to: Path | None = None, quiet: bool = False
+    flags: Sequence[str] = (),
+    to: Path | None = None,
+    quiet: bool = False,
+    anew: bool = True,
 ) -> Path:
     """Build it now and say so in one line; the file. Raises KernelError.
 
-    flags: more of them. to: another folder than the user's cache.
+    One process builds in a folder at a time. flags: more of them. to: another folder
+    than the user's cache. anew: also where another process has built it meanwhile.
     """
     commands = compilers()
     if not commands:
@@ -129,15 +134,36 @@ def built(
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if to is None:
         _check_folder(place)
-    if not quiet:
-        print(f"burnish: building kernels for this machine: {place}", file=sys.stderr)
-    reasons = []
-    for command in commands:
-        try:
-            return _build(command, flags, place)
-        except KernelError as error:
-            reasons.append(str(error))
+    with _locked(place):
+        if not anew and (file := found()):
+            return file
+        if not quiet:
+            line = f"burnish: building kernels for this machine: {place}"
+            print(line, file=sys.stderr)
+        reasons = []
+        for command in commands:
+            try:
+                return _build(command, flags, place)
+            except KernelError as error:
+                reasons.append(str(error))
     raise KernelError("; ".join(reasons))
+
+
+@contextlib.contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """Hold a folder's lock; without one where folders cannot be locked."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    opened = os.open(place, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:

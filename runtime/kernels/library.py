@@ -129,7 +129,7 @@ def _load(build_it: bool = True) -> Library | None:
         file = Path(named) if named else build.found()
         if file is None and not build_it:
             return None
-        made = Library(file or build.built())
+        made = Library(file or build.built(anew=False))
         memory.keep(made.memory_handler)
         return made
     except (KernelError, ImportError) as error:  # a browser has no ctypes

@@ -1,0 +1,58 @@
+"""Building the library of kernels: compilers that are slow, processes side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from burnish.errors import KernelError
+from burnish.kernels import build
+
+# Writes an empty file for the last word, and a line for every library that it links.
+COMPILER = """#!/bin/sh
+for word; do :; done
+case "$*" in *-shared*) sleep 0.2; echo linked >> {log} ;; esac
+echo "$$" > "$word"
+"""
+
+ONE = """
+import sys
+from burnish.kernels import build
+sys.stdin.readline()
+print(build.built(quiet=True, anew=sys.argv[1] == "anew"))
+"""
+
+
+def test_a_compiler_that_takes_too_long_is_named(tmp_path, monkeypatch):
+    compiler = tmp_path / "slow"
+    compiler.write_text("#!/bin/sh\nexec sleep 60\n")
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setattr(build, "_SECONDS", 0.2)
+    with pytest.raises(KernelError, match=r"slow was stopped after 0\.2 s; set CC"):
+        build.built(to=tmp_path / "made", quiet=True)
+
+
+@pytest.mark.parametrize(("how", "links"), [("if need be", 1), ("anew", 3)])
+def test_processes_that_need_the_library_build_it_one_at_a_time(
+    how, links, tmp_path, monkeypatch
+):
+    compiler, log = tmp_path / "compiler", tmp_path / "log"
+    compiler.write_text(COMPILER.format(log=log))
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pipe = subprocess.PIPE
+    started = [
+        subprocess.Popen([sys.executable, "-c", ONE, how], stdin=pipe, stdout=pipe)
+        for _ in range(3)
+    ]
+    for each in started:
+        each.stdin.write(b"\n")
+        each.stdin.flush()
+    files = {each.communicate(timeout=60)[0].decode().strip() for each in started}
+    assert all(each.returncode == 0 for each in started)
+    assert files == {str(build.found())}
+    assert log.read_text().splitlines() == ["linked"] * links
