@@ -142,6 +142,40 @@ def _batch_norm(node: ir.Node, declared: int) -> None:
         node.resize_outputs(1)
 
 
+def per_element(model: ir.Model, declared: int) -> None:
+    """Write batch normalizations of `spatial=0`, which opset 9 dropped, as arithmetic.
+
+    Their statistics are those of each element of a sample rather than of each channel.
+    """
+    for graph in model.graphs():
+        for node in tuple(graph):
+            if node.op_type == "BatchNormalization" and not _int(node, "spatial", 1):
+                _batch_norm(node, declared)
+                _normalize_elements(node)
+
+
+def _normalize_elements(node: ir.Node) -> None:
+    x, scale, bias, mean, var = node.inputs
+    name = node.outputs[0].name
+
+    def before(op_type: str, *inputs: ir.Value | None) -> ir.Value:
+        made = ir.Node("", op_type, inputs)
+        made.outputs[0].name = f"{name}_{op_type.lower()}"
+        _insert(node, made)
+        return made.outputs[0]
+
+    epsilon = node.attributes.get("epsilon")
+    small = 1e-5 if epsilon is None else epsilon.as_float()
+    eps = _constant(node, "epsilon", small, np.float32)
+    factor = before("Div", scale, before("Sqrt", before("Add", var, eps)))
+    scaled = before("Mul", before("Sub", x, mean), factor)
+    node.op_type = "Add"
+    node.attributes.clear()
+    node.resize_inputs(2)
+    node.replace_input_with(0, scaled)
+    node.replace_input_with(1, bias)
+
+
 def _cast(node: ir.Node, _declared: int) -> None:
     """Its type was a word."""
     to = node.attributes.get("to")

@@ -26,8 +26,6 @@ def hide(model: ir.Model, declared: int, target: int) -> None:
     ]
     for node in found:
         where = f"node {node.name!r} (Scan, opset {declared})"
-        if node.inputs[0] is not None:
-            raise UnsupportedError(f"{where}: expected no sequence_lens, got some")
         for inner in node.attributes["body"].as_graph():
             if not _unchanged(inner.op_type, declared, target):
                 raise UnsupportedError(
@@ -59,7 +57,7 @@ def _unchanged(op_type: str, declared: int, target: int) -> bool:
 def _nest(node: ir.Node) -> None:
     body = node.attributes["body"].as_graph()
     scanned = node.attributes["num_scan_inputs"].as_int()
-    given = node.inputs[1:]
+    lengths, *given = node.inputs
     parts = [ir.Value(name=f"{v.name}_of_one") for v in body.inputs]
     results = [ir.Value(name=f"{v.name}_of_one") for v in body.outputs]
     attributes: dict[str, Any] = {"num_scan_inputs": scanned}
@@ -67,8 +65,15 @@ def _nest(node: ir.Node) -> None:
     if backwards is not None:
         attributes["scan_input_directions"] = backwards.as_ints()
     node.attributes.clear()
-    inner = ir.node("Scan", parts, {"body": body, **attributes}, outputs=results)
-    one = ir.Graph(parts, results, nodes=[inner], name=f"{body.name}_of_one")
+    attributes["body"] = body
+    if lengths is None:
+        nodes = [ir.node("Scan", parts, attributes, outputs=results)]
+    else:
+        given.insert(0, lengths)
+        length = ir.Value(name=f"{body.name}_length")
+        nodes, results = _shortened(parts, length, attributes, results)
+        parts.insert(0, length)
+    one = ir.Graph(parts, results, nodes=nodes, name=f"{body.name}_of_one")
     count: dict[str, Any] = {"body": one, "num_scan_inputs": len(given)}
     outer = ir.node("Scan", given, count, num_outputs=len(node.outputs), name=node.name)
     for old, new in zip(node.outputs, outer.outputs, strict=True):
@@ -81,3 +86,36 @@ def _nest(node: ir.Node) -> None:
         node.outputs, outer.outputs, replace_graph_outputs=True
     )
     graph.remove(node, safe=True)
+
+
+def _shortened(
+    parts: list[ir.Value],
+    length: ir.Value,
+    attributes: dict[str, Any],
+    results: list[ir.Value],
+) -> tuple[list[ir.Node], list[ir.Value]]:
+    """A scan over the first `length` (a scalar) steps, and its results.
+
+    What is stacked has zeros for the steps that are left out.
+    """
+    nodes: list[ir.Node] = []
+
+    def add(op_type: str, inputs: list[ir.Value], **options: Any) -> ir.Value:
+        made = ir.node(op_type, inputs, options)
+        made.outputs[0].name = f"{length.name}_{len(nodes)}"
+        nodes.append(made)
+        return made.outputs[0]
+
+    states = len(parts) - attributes["num_scan_inputs"]
+    first = add("Constant", [], value_ints=[0])
+    end = add("Reshape", [length, add("Constant", [], value_ints=[1])])
+    kept = [add("Slice", [part, first, end, first]) for part in parts[states:]]
+    nodes.append(ir.node("Scan", [*parts[:states], *kept], attributes, outputs=results))
+    left = add("Sub", [add("Shape", [parts[states]], start=0, end=1), end])
+    zero = add("Constant", [], value_float=0.0)
+    padded = []
+    for stacked in results[states:]:
+        shape = add("Concat", [left, add("Shape", [stacked], start=1)], axis=0)
+        zeros = add("Expand", [add("CastLike", [zero, stacked]), shape])
+        padded.append(add("Concat", [stacked, zeros], axis=0))
+    return nodes, [*results[:states], *padded]

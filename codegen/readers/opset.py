@@ -60,6 +60,7 @@ def convert(model: ir.Model, declared: int, target: int) -> ir.Model:
     """The model at opset `target`, with metadata that the converter loses restored."""
     model.ir_version = max(model.ir_version or 0, 10)
     declared = old_attributes.modernise(model, declared)
+    old_attributes.per_element(model, declared)
     old_scan.hide(model, declared, target)
     message: Any = ir.to_proto(model)
     try:

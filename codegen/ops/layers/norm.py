@@ -273,7 +273,9 @@ def lp_normalization(input_: Expression, *, axis: int = -1, p: int = 2) -> Resul
 def mean_variance_normalization(
     X: Expression, *, axes: tuple[int, ...] | list[int] = (0, 2, 3)
 ) -> Result:
-    return call("mean_variance_normalization", X, axes=tuple(axes))
+    """Axes that X does not have are left out, as onnxruntime does: (0, 2) of rank 3."""
+    held = tuple(a for a in axes if X.rank is None or -X.rank <= a < X.rank)
+    return call("mean_variance_normalization", X, axes=held)
 
 
 @onnx_op("LocalResponseNorm", domain="burnish", traits=SAME_SHAPE)

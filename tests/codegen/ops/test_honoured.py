@@ -6,7 +6,7 @@ import pytest
 
 from burnish import Tensor
 from burnish.codegen import pipeline
-from burnish.codegen.errors import AttributeNotHonouredError, UnsupportedError
+from burnish.codegen.errors import AttributeNotHonouredError
 from tests.codegen.ops.test_control import model
 
 
@@ -54,9 +54,14 @@ def test_an_old_scan_runs_over_its_batch(tmp_path):
     assert sums.tolist() == (1 + np.cumsum(x[:, ::-1], axis=1)).tolist()
 
 
-def test_lengths_of_an_old_scan_are_refused(tmp_path):
-    with pytest.raises(UnsupportedError, match="no sequence_lens"):
-        model(SCAN.replace("LENGTHS", "lengths"), tmp_path)
+def test_an_old_scan_ends_at_the_length_that_is_given(tmp_path):
+    net, _ = model(SCAN.replace("LENGTHS", "lengths"), tmp_path)
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    start = Tensor(np.ones((1, 2), np.float32))
+    for length, total in ((2, [3, 5]), (0, [1, 1])):
+        y, sums = net(start, Tensor(x), Tensor(np.array([length])))
+        assert y.tolist() == [total]
+        assert sums[0, length:].tolist() == [[0, 0]] * (3 - length)
 
 
 RESHAPE = """

@@ -41,6 +41,7 @@ def node(kind: str, *weights: np.ndarray, opset: int, **attributes: Any) -> Any:
 
 
 SCALES = np.array([1, 1, 2, 2], np.float32)
+OF_ELEMENTS = tuple(floats(3, 4, 4) for _ in range(4))
 CASES = [
     node("Upsample", opset=7, scales=[1.0, 1.0, 2.0, 2.0], mode="nearest"),
     node("Upsample", SCALES, opset=9, mode="nearest"),
@@ -65,6 +66,10 @@ CASES = [
     node("Dropout", opset=10, ratio=0.4),
     node("BatchNormalization", *(floats(3) for _ in range(4)), opset=7),
     node("BatchNormalization", *(floats(3) for _ in range(4)), opset=9),
+    *(
+        node("BatchNormalization", *OF_ELEMENTS, opset=opset, spatial=0)
+        for opset in (7, 8)
+    ),
     node("InstanceNormalization", floats(3), floats(3), opset=8),
     node("TopK", opset=9, k=2, axis=2),
     node("TopK", ints(2), opset=10, axis=2),
@@ -255,3 +260,68 @@ def test_a_file_of_opset_6_is_upgraded(tmp_path: Path) -> None:
     upgrade(path, tmp_path / "new.onnx")
     (got,) = BurnishBackend.prepare(onnx.load(tmp_path / "new.onnx")).run([X])
     np.testing.assert_allclose(got, X + COLUMN[:, None, None], rtol=1e-5)
+
+
+def scan(lengths: list[int], **directions: list[int]) -> Any:
+    """A running sum of 2 sequences of 4 steps, and its squares."""
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["s", "x"], ["sum"]),
+            helper.make_node("Mul", ["sum", "sum"], ["square"]),
+        ],
+        "body",
+        [info(name, TensorProto.FLOAT, [3]) for name in ("s", "x")],
+        [info(name, TensorProto.FLOAT, [3]) for name in ("sum", "square")],
+    )
+    made = helper.make_node(
+        "Scan", ["n", "s", "x"], ["y", "z"], body=body, num_scan_inputs=1, **directions
+    )
+    graph = helper.make_graph(
+        [made],
+        "scan",
+        [info("s", TensorProto.FLOAT, [2, 3]), info("x", TensorProto.FLOAT, [2, 4, 3])],
+        [onnx.ValueInfoProto(name=name) for name in ("y", "z")],
+        [numpy_helper.from_array(ints(*lengths), "n")],
+    )
+    opset = helper.make_opsetid("", 8)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=7)
+
+
+def of_rank(rank: int) -> Any:
+    """MeanVarianceNormalization over its default axes."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 4, 2][:rank])
+    y = onnx.ValueInfoProto(name="y")
+    made = helper.make_node("MeanVarianceNormalization", ["x"], ["y"])
+    graph = helper.make_graph([made], "normalize", [x], [y])
+    opset = helper.make_opsetid("", 13)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=7)
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(scan([2, 4]), id="scan"),
+        pytest.param(scan([3, 1], directions=[1]), id="scan backwards"),
+        pytest.param(scan([1, 1]), id="scan of one step"),
+        pytest.param(of_rank(2), id="normalize rank 2"),
+        pytest.param(of_rank(3), id="normalize rank 3"),
+    ],
+)
+def test_each_output_is_like_onnxruntime(model: Any) -> None:
+    import onnxruntime
+
+    shapes = [
+        [d.dim_value for d in given.type.tensor_type.shape.dim]
+        for given in model.graph.input
+    ]
+    feeds = [floats(*shape) for shape in shapes]
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [given.name for given in model.graph.input]
+    expected = session.run(None, dict(zip(names, feeds, strict=True)))
+    got = BurnishBackend.prepare(model).run(feeds)
+    for ours, theirs in zip(got, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
