@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from burnish.backend import Array, Device, on_host
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(NamedTuple):
     precision: int | None = None
     threshold: int = 1000
     edgeitems: int = 3

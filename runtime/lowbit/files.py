@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from burnish import lowbit
 from burnish.errors import InputError, RecordError
-from burnish.lowbit.scheme import QuantScheme
 
 _SCHEME = "scheme"
 _PARTS = ("codes", "scales", "zero_points", _SCHEME)
@@ -54,7 +54,7 @@ def joined(state: Mapping[str, Any]) -> Mapping[str, Any]:
     for path, names in found.items():
         parts = {name.rpartition(".")[2]: whole.pop(name) for name in names}
         try:
-            whole[path] = QuantScheme.packed(
+            whole[path] = lowbit.QuantScheme.packed(
                 {part: as_array(value) for part, value in parts.items()}
             )
         except (InputError, KeyError) as error:

@@ -10,7 +10,6 @@ from burnish.nn import init
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
-from burnish.nn.lowbit import integers
 from burnish.tensor import Tensor
 
 
@@ -51,6 +50,8 @@ class Linear(Layer):
         return ops.linear(x, weight.T if self.transposed else weight, bias)
 
     def _in_integers(self, x: Any) -> Any:
+        from burnish.nn.lowbit import integers  # for quantized inputs alone
+
         return integers.exact(self, x, self._product, axis=int(self.transposed))
 
 

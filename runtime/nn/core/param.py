@@ -6,7 +6,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from burnish.autodiff import Node, Variable, recording
 from burnish.backend import Array, Device, dtype_from, on_host
 from burnish.errors import InputError
 from burnish.habits import Size
-from burnish.lowbit import Packed, QuantizedTensor, QuantScheme
+from burnish.lowbit import Packed, QuantizedTensor
 from burnish.nn.core.fit import number_kind
 from burnish.nn.init import loaded
 from burnish.steps import call
 from burnish.tensor import Tensor, is_literal, literal
+
+if TYPE_CHECKING:
+    from burnish.lowbit import QuantScheme
 
 _making = threading.RLock()
 _changing = threading.RLock()  # held briefly: who has it waits for no loan

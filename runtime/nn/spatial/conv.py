@@ -13,7 +13,6 @@ from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
-from burnish.nn.lowbit import integers
 from burnish.nn.spatial.padding import MODES
 from burnish.ops._kernels.window import each, pairs
 from burnish.tensor import Tensor
@@ -105,6 +104,8 @@ class _Conv(Kernel):
     def _in_integers(self, x: Any) -> Any:
         if self._is_one(x):
             return None
+        from burnish.nn.lowbit import integers  # for quantized inputs alone
+
         return integers.exact(self, x, self._product, axis=0, behind=self.rank)
 
     def _padded(self, x: Tensor) -> Tensor:

@@ -7,8 +7,7 @@ in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from burnish import steps
 from burnish.backend import namespace
@@ -68,8 +67,7 @@ def _live(lengths: Any, *, count: int) -> Any:
     return (xp.arange(count)[:, None] < lengths)[..., None]
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """A step that there is an operator over whole sequences for.
 
     sequence: (x, state, live, reverse) -> every step's states, each (T, N, H).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from typing import Any
 
 from burnish.autodiff import Variable
@@ -10,6 +9,8 @@ from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import total, unbroadcast
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @composed
@@ -73,7 +74,7 @@ def _gradient(
     labels = [result, *terms[:i], *terms[i + 1 :]]
     xp = g.device.xp if isinstance(g, Variable) else namespace(*arrays)
     dtype = g.dtype
-    fresh = iter(sorted(set(string.ascii_letters) - set("".join(terms))))
+    fresh = iter(sorted(set(_LETTERS) - set("".join(terms))))
     target = ""
     for label in terms[i]:
         if label in target:
@@ -97,7 +98,7 @@ def explicit(equation: str, ranks: list[int]) -> tuple[list[str], str]:
         rank - len(term) + 3 if "..." in term else 0
         for term, rank in zip(terms, ranks, strict=True)
     )
-    spare = "".join(sorted(set(string.ascii_letters) - set(equation), reverse=True))
+    spare = "".join(sorted(set(_LETTERS) - set(equation), reverse=True))
     rest = spare[:longest]
     named = left.replace("...", "").replace(",", "")
     if not arrow:
