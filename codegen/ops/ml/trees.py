@@ -10,15 +10,23 @@ from burnish.codegen.ops.ml.classifiers import (
     above,
     both,
     greatest,
+    labelled,
     transformed,
     weight,
 )
 from burnish.codegen.ops.rule.expressions import call, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE
-from burnish.codegen.ops.rule.trees import Trees, by_number, by_position
-from burnish.codegen.ops.rule.words import cast, named
-from burnish.codegen.program import BinOp, Constant, Expression, Literal
+from burnish.codegen.ops.rule.trees import Trees, by_number, by_position, certain
+from burnish.codegen.ops.rule.words import at, cast, named
+from burnish.codegen.program import (
+    BinOp,
+    Constant,
+    Expression,
+    Literal,
+    Slice,
+    UnaryOp,
+)
 
 ML = "ai.onnx.ml"
 _AGGREGATES = ("average", "sum", "min", "max")
@@ -99,11 +107,41 @@ def _regressed(x: Expression, given: dict[str, Any]) -> Result:
     trees = _numbered(given, "target", outputs)
     y = _real(x, trees, outputs, given["aggregate_function"].lower())
     base = _numbers(given, "base_values")
-    if base is not None and len(base) == outputs > 1:
-        base = _of_voted(base, given["target_ids"])
-    if base is not None and base.any():
-        y = BinOp("+", y, _beside(base))
-    return _alone(y, outputs, given["post_transform"])
+    if base is None or len(base) != outputs or not base.any():
+        return _alone(y, outputs, given["post_transform"])
+    if outputs == 1:
+        return _alone(BinOp("+", y, _beside(base)), 1, given["post_transform"])
+    voted = _voted(x, trees, given, "target", outputs)
+    if isinstance(voted, np.ndarray):
+        added = _beside(np.where(voted, base, base.dtype.type(0)))
+    else:
+        added = call("where", voted, _beside(base), 0.0)
+    return _alone(BinOp("+", y, added), outputs, given["post_transform"])
+
+
+def _voted(
+    x: Expression, trees: Trees, given: dict[str, Any], kind: str, outputs: int
+) -> Expression | np.ndarray:
+    """Outputs that leaves vote for: (outputs,), or (N, outputs) where rows differ.
+
+    To onnxruntime the score of another is 0, whatever its base value.
+    """
+    votes = {name: given[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")}
+    nodes = {name: given[f"nodes_{name}"] for name in ("treeids", "modes")}
+    possible = np.isin(np.arange(outputs), votes["ids"])
+    if (certain(nodes, votes, outputs) == possible).all():
+        return possible
+    return BinOp(">", _real(x, trees.voting(), outputs, "max"), Literal(0))
+
+
+def _where(
+    voted: Expression | np.ndarray, scores: Expression, other: float
+) -> Expression:
+    if isinstance(voted, np.ndarray):
+        if voted.all():
+            return scores
+        voted = weight("voted", voted)
+    return call("where", voted, scores, other)
 
 
 @onnx_op("TreeEnsembleClassifier", domain=ML, traits=OWN_SHAPE)
@@ -151,8 +189,13 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
     outputs = 1 if alone else len(labels)
     trees = _numbered(given, "class", outputs)
     made = _real(x, trees, outputs, "sum")
-    if base.any():
-        made = BinOp("+", made, _beside(_of_classes(base, ids, outputs)))
+    voted = _voted(x, trees, given, "class", outputs)
+    if isinstance(voted, Expression):
+        voted = named(node, voted, "voted", "bool")
+    if outputs == 2:
+        made = _of_two(node, made, base, voted)
+    elif base.any():
+        made = BinOp("+", made, _beside(np.pad(base, (0, outputs - len(base)))))
     scores = named(node, made, "scores", "float32")
     positive = len(ids) == 1 and bool((trees.weights >= 0).all())
     limit = 0.5 if positive else 0
@@ -162,28 +205,49 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
     if alone:
         return above(node, labels, scores, limit), both(scores, post, not positive)
     if len(labels) == 2:
-        label = above(node, labels, scores, limit, ids[-1])
-    elif len(ids) == len(labels) or len(base):
-        label = greatest(node, labels, scores)
+        if isinstance(voted, Expression):
+            columns = [[at(v, 1, Literal(i)) for i in (0, 1)] for v in (scores, voted)]
+            (first, second), (_, ahead) = columns
+            over = BinOp(">", call("where", ahead, second, first), Literal(limit))
+            label = labelled(node, labels, cast(over, "int64"))
+        else:
+            label = above(node, labels, scores, limit, ids[-1])
     else:
-        voted = call("take", scores, weight("voted", np.asarray(ids, np.int64)), axis=1)
-        label = greatest(node, [labels[i] for i in ids], voted)
+        known = scores if len(base) else _where(voted, scores, -np.inf)
+        label = greatest(node, labels, known)
     return label, transformed(scores, post)
 
 
-def _of_classes(base: np.ndarray, ids: list[int], outputs: int) -> np.ndarray:
-    """The base value of each score, as onnxruntime reads it for two classes.
+def _of_two(
+    node: NodeContext,
+    scores: Expression,
+    base: np.ndarray,
+    voted: Expression | np.ndarray,
+) -> Expression:
+    """Scores of two classes with their base values, as onnxruntime adds them.
 
-    A single value is the first class's; a class without votes keeps a score of 0.
+    A single base value is the first class's; a class without votes has 0. With a base
+    value each, the second class has its own and the *first* class's votes where a leaf
+    votes for it, and the first class has the opposite. With none, a row without votes
+    for the second class has the first one's there, and the first the opposite.
     """
-    if outputs != 2 or len(base) > 2:
-        return base
-    return _of_voted(np.append(base, base.dtype.type(0))[:2], ids)
-
-
-def _of_voted(base: np.ndarray, ids: list[int]) -> np.ndarray:
-    """Base values of the outputs that leaves vote for; onnxruntime has 0 elsewhere."""
-    return np.where(np.isin(np.arange(len(base)), ids), base, base.dtype.type(0))
+    ahead = not isinstance(voted, np.ndarray) or (len(base) > 0 and voted[1])
+    if len(base) == 1 or not ahead:
+        apart = _beside(np.pad(base, (0, 2 - len(base))))
+        added = BinOp("+", scores, apart) if base.any() else scores
+        return _where(voted, added, 0.0)
+    first = at(scores, 1, Slice(stop=Literal(1)))
+    if len(base):
+        first = BinOp("+", first, Literal(_float(base[1])))
+    first = named(node, first, "first", "float32")
+    ruled = call("concat", [UnaryOp("-", first), first], axis=1)
+    if isinstance(voted, np.ndarray):
+        return _where(voted, ruled, 0.0)
+    second = at(voted, 1, Slice(Literal(1)))
+    if not len(base):
+        return call("where", second, scores, ruled)
+    apart = BinOp("+", scores, _beside(base))
+    return _where(voted, call("where", second, ruled, apart), 0.0)
 
 
 def _alone(scores: Expression, outputs: int, post: str) -> Expression:
@@ -203,8 +267,13 @@ def _real(x: Expression, trees: Trees, outputs: int, aggregate: str) -> Expressi
 
 def _beside(base: np.ndarray) -> Expression:
     if base.size == 1:
-        return Literal(float(str(np.float32(base[0]))))
+        return Literal(_float(base[0]))
     return weight("base", base.astype(np.float32))
+
+
+def _float(number: Any) -> float:
+    """A float32's shortest decimal."""
+    return float(str(np.float32(number)))
 
 
 def _numbers(given: dict[str, Any], name: str) -> np.ndarray | None:

@@ -5,7 +5,7 @@ Nodes without leaves are numbered, leaves too; a child is a node's number or ~le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,10 @@ class Trees:
     modes: np.ndarray | None
     missing: np.ndarray | None
     members: np.ndarray | None = None
+
+    def voting(self) -> Trees:
+        """Trees that give 1 to an output that a leaf votes for, by "max"; else 0."""
+        return replace(self, weights=np.ones_like(self.weights))
 
     def layer(self, x: Expression, outputs: int, aggregate: str = "sum") -> Layer:
         """`nn.TreeEnsemble(...)` on x."""
@@ -108,6 +112,18 @@ def by_number(
         modes[inside] if modes[inside].any() else None,
         missing if missing.any() else None,
     )
+
+
+def certain(nodes: dict[str, Any], votes: dict[str, Any], outputs: int) -> np.ndarray:
+    """Whether each output has a vote in every row: all leaves of a tree have one."""
+    leaf = np.asarray([mode not in MODES for mode in nodes["modes"]], bool)
+    trees, of_tree = np.unique(np.asarray(nodes["treeids"])[leaf], return_counts=True)
+    cast = np.stack([votes[n] for n in ("treeids", "ids", "nodeids")], axis=1)
+    pairs, counts = np.unique(
+        np.unique(cast, axis=0)[:, :2], axis=0, return_counts=True
+    )
+    full = counts == of_tree[np.searchsorted(trees, pairs[:, 0])]
+    return np.isin(np.arange(outputs), pairs[full, 1])
 
 
 def _ballots(

@@ -183,7 +183,7 @@ def test_two_classes_by_one_score(
 
 @pytest.mark.parametrize("post", POST)
 @pytest.mark.parametrize("mixed", [True, False])
-@pytest.mark.parametrize("base", [[], [0.3]], ids=["", "base"])
+@pytest.mark.parametrize("base", [[], [0.3], [-0.4, 0.3]], ids=["", "base", "two"])
 @pytest.mark.parametrize("ids", [[1], [0, 1]], ids=["second", "both"])
 def test_votes_for_the_second_of_two_classes(
     post: str, mixed: bool, base: list[float], ids: list[int], tmp_path: Any
@@ -197,6 +197,26 @@ def test_votes_for_the_second_of_two_classes(
         **attributes,
         **options,
     )
+
+
+@pytest.mark.parametrize("base", [[], [-0.4, 0.3]], ids=["", "base"])
+def test_rows_without_votes_for_one_of_two_classes(
+    base: list[float], tmp_path: Any
+) -> None:
+    attributes = trees(2, 2, "class", False)
+    options = {"classlabels_strings": ["u", "v"]}
+    options |= {"base_values": base} if base else {}
+    check(
+        *("TreeEnsembleClassifier", HOLES, (TEXT, FLOAT), tmp_path),
+        **attributes,
+        **options,
+    )
+
+
+def test_rows_without_votes_for_a_class_have_another_label(tmp_path: Any) -> None:
+    attributes = trees(2, 3, "class", False)
+    kind = {"classlabels_int64s": [5, 2, 9]}
+    check("TreeEnsembleClassifier", HOLES, (INT, FLOAT), tmp_path, **attributes, **kind)
 
 
 @pytest.mark.parametrize("post", [*POST, "PROBIT"])
@@ -225,6 +245,21 @@ def test_a_class_without_votes_is_no_label(base: list[float], tmp_path: Any) -> 
 def test_a_target_without_votes_is_zero(aggregate: str, tmp_path: Any) -> None:
     """Onnxmltools 1.16 writes such files of XGBoost's regressors of several targets."""
     attributes = trees(6, 3, "target", True, ids=[0, 2])
+    options = {"n_targets": 3, "aggregate_function": aggregate}
+    base = {"base_values": [0.3, -1.0, 0.2]}
+    check(
+        *("TreeEnsembleRegressor", HOLES, (FLOAT,), tmp_path),
+        **attributes,
+        **options,
+        **base,
+    )
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_rows_without_votes_for_a_target_are_zero_there(
+    aggregate: str, tmp_path: Any
+) -> None:
+    attributes = trees(2, 3, "target", False)
     options = {"n_targets": 3, "aggregate_function": aggregate}
     base = {"base_values": [0.3, -1.0, 0.2]}
     check(
