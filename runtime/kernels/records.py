@@ -91,7 +91,7 @@ RECORDS = (
     ),
     _record("layer_norm", "x weight bias out", "rows width center", "eps"),
     _record("group_norm", "x weight bias out", "count groups channels inner", "eps"),
-    _record("softmax", "x out", "rows width zero_if_empty is_log"),
+    _record("softmax", "x out", "rows width inner zero_if_empty is_log"),
     _record("reduce", "x out", "mode outer width inner", "scale"),
     _record("arg_max", "x out", "outer width inner is_min last"),
     _record(
@@ -213,7 +213,7 @@ RECORDS = (
         "eps",
     ),
     _record("add_rows", "g ids out", "count rows width skip"),
-    _record("softmax_gradient", "g y out", "rows width is_log"),
+    _record("softmax_gradient", "g y out", "rows width inner is_log"),
     _record("cross_entropy", "x classes by softmax out", "rows width inner"),
     _record(
         "cross_entropy_gradient",
@@ -226,6 +226,13 @@ RECORDS = (
         f"planes {_GRID} kernel0 kernel1 kernel2 dilation0 dilation1 dilation2 before0 "
         "before1 before2",
     ),
+    _record(
+        "max_windows",
+        "x windows out places space",
+        "planes size0 size1 size2 place0 place1 place2 even_first even length step "
+        "room",
+    ),
+    _record("cum_sum", "x out", "rows width reverse exclusive"),
     _record("calibrate", "x scale zero fault", "rows width low high"),
     _record("fake_quantize", "x scale zero out", "rows width one low high"),
     _record(

@@ -1,9 +1,10 @@
-// Over rows of a matrix: softmax, layer and RMS norm; and reductions of an axis.
+// Over rows of a matrix: layer and RMS norm; and softmax and reductions of an axis.
 #include <math.h>
 
 #include "call.h"
 #include "functions.h"
 #include "softmax.h"
+#include "softmax_columns.h"
 
 // scale * x + shift for each element, with weight and bias where there are some.
 static void moved(const float *x, float *y, int64_t n, float mean, float scale,
@@ -79,14 +80,22 @@ static void log_softmax_row(const float *x, float *y, int64_t n) {
 
 void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
     const softmax_record *r = record;
+    const int zero_if_empty = (int)r->zero_if_empty, is_log = (int)r->is_log;
+    if (r->inner > 1) {
+        const float *x = at(c, r->x);
+        float *y = at(c, r->out);
+        EACH_COLUMNS(r, softmax_columns(x + place, y + place, r->width, r->inner, some,
+                                        zero_if_empty, is_log))
+        return;
+    }
     SHARE(r->rows);
     for (int64_t u = first; u < behind; u++) {
         const float *x = (const float *)at(c, r->x) + u * r->width;
         float *out = (float *)at(c, r->out) + u * r->width;
-        if (r->is_log)
+        if (is_log)
             log_softmax_row(x, out, r->width);
         else
-            softmax_row(x, out, r->width, (int)r->zero_if_empty, 0);
+            softmax_row(x, out, r->width, zero_if_empty, 0);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "call.h"
 #include "functions.h"
 #include "rows.h"
+#include "softmax_columns.h"
 
 enum { CHUNK = 32 };  // rows whose parts of a weight's gradient are added up at a time
 
@@ -11,10 +12,6 @@ INLINE void add_to(float *to, vec v, int64_t n) {
         store(to, load(to) + v);
     else
         store_some(to, load_some(to, n) + v, n);
-}
-
-INLINE vec load_up_to(const float *p, int64_t n) {
-    return n == WIDTH ? load(p) : load_some(p, n);
 }
 
 // A vector at a time: `some` is how many of its elements there are.
@@ -125,6 +122,13 @@ void group_norm_gradient(const void *record, const call *c, int64_t part, int64_
 void softmax_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const softmax_gradient_record *r = record;
     const int64_t n = r->width;
+    if (r->inner > 1) {
+        const float *g = at(c, r->g), *y = at(c, r->y);
+        float *out = at(c, r->out);
+        EACH_COLUMNS(r, softmax_columns_gradient(g + place, y + place, out + place, n,
+                                                 r->inner, some, (int)r->is_log))
+        return;
+    }
     SHARE(r->rows);
     for (int64_t u = first; u < behind; u++) {
         const float *g = (const float *)at(c, r->g) + u * n;

@@ -1,4 +1,4 @@
-"""Softmax along the last axis, cross entropy, and their gradients by kernels."""
+"""Softmax along an axis, cross entropy, and their gradients by kernels."""
 
 from __future__ import annotations
 
@@ -23,32 +23,30 @@ def _register(function, **fields):
 
     @function.on("numpy")
     def _(x, **options):
-        if not (x.ndim and _is_last(x, options) and suits(x, gain=_GAIN)):
+        axis = options.get("axis", -1)
+        if not (_is_axis(x, axis) and suits(x, gain=_GAIN)):
             return function.value(x, **options)
         y = np.empty(x.shape, x.dtype)
         launch(
-            "softmax", _EXPONENTIAL * x.size, x=dense(x), out=y, **_sizes(x), **fields
-        )
+            "softmax", _EXPONENTIAL * x.size, x=dense(x), out=y, **_sides(x, axis),
+            **fields,
+        )  # fmt: skip
         return y
 
     @function.vjp("x", on="numpy")
     def _(g, y, x, **options):
-        if not (x.ndim and _is_last(x, options) and suits(y, g, gain=_GAIN)):
+        if not (x.ndim and suits(y, g, gain=_GAIN)):
             return NotImplemented
         dx = np.empty(y.shape, y.dtype)
         launch(
-            "softmax_gradient", 6 * y.size, g=dense(g), y=dense(y), out=dx, **_sizes(y),
-            is_log=fields["is_log"],
+            "softmax_gradient", 6 * y.size, g=dense(g), y=dense(y), out=dx,
+            **_sides(y, options.get("axis", -1)), is_log=fields["is_log"],
         )  # fmt: skip
         return dx
 
 
-def _is_last(x, options):
-    return options.get("axis", -1) in (-1, x.ndim - 1)
-
-
-def _sizes(x):
-    return {"rows": x.size // x.shape[-1], "width": x.shape[-1]}
+def _is_axis(x, axis):
+    return -x.ndim <= axis < x.ndim
 
 
 _register(probabilities.softmax, zero_if_empty=0, is_log=0)

@@ -27,7 +27,7 @@ from burnish.ops.spatial.pool import avg_pool, max_pool
 def adaptive_avg_pool(x: Any, *, output_size: Any) -> Array:
     """The mean of what each place sees; None keeps an axis's size."""
     sizes = x.shape[2:]
-    out = _sizes(sizes, output_size)
+    out = sizes_of(sizes, output_size)
     if prod(out) == 1:
         return reduce_mean(x, axes=tuple(range(2, len(x.shape))), keepdims=True)
     if kernel := _even(sizes, out):
@@ -42,7 +42,7 @@ def adaptive_avg_pool(x: Any, *, output_size: Any) -> Array:
 def adaptive_max_pool(x: Any, *, output_size: Any) -> Array:
     """The maximum of what each place sees; None keeps an axis's size."""
     sizes = x.shape[2:]
-    if kernel := _even(sizes, _sizes(sizes, output_size)):
+    if kernel := _even(sizes, sizes_of(sizes, output_size)):
         return max_pool(x, kernel_size=kernel)
     return adaptive_max_pool_with_indices(x, output_size=output_size)[0]
 
@@ -52,13 +52,13 @@ def adaptive_max_pool_with_indices(x, *, output_size: Any) -> tuple[Array, Array
     """`adaptive_max_pool`, and each maximum's index in x.reshape(-1)."""
     xp = namespace(x)
     n, c, *sizes = x.shape
-    out = _sizes(tuple(sizes), output_size)
+    out = sizes_of(tuple(sizes), output_size)
     if not prod(out):
         return xp.zeros((n, c, *out), x.dtype), xp.zeros((n, c, *out), np.int64)
     # every place's elements as a table; the last one repeats where there are fewer
     places = np.zeros((1, 1), np.int64)
     for length, p in zip(sizes, out, strict=True):
-        starts, ends = _edges(length, p)
+        starts, ends = edges(length, p)
         line = starts[:, None] + np.arange((ends - starts).max())
         line = np.minimum(line, ends[:, None] - 1)
         table = places[:, None, :, None] * length + line[None, :, None, :]
@@ -94,7 +94,7 @@ def _(g, y, x, **options):
     return put_flat(g[0], plain(y[1]), shape=x.shape)
 
 
-def _sizes(sizes: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
+def sizes_of(sizes: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
     output_size = each(output_size, len(sizes), "adaptive_pool: output_size")
     return tuple(n if p is None else p for n, p in zip(sizes, output_size, strict=True))
 
@@ -106,7 +106,7 @@ def _even(sizes: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...] | Non
     return tuple(n // p for n, p in zip(sizes, out, strict=True))
 
 
-def _edges(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+def edges(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     """Where each of p places along n elements starts and ends."""
     places = np.arange(p)
     return places * n // p, -(-(places + 1) * n // p)
@@ -114,7 +114,7 @@ def _edges(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _means(n: int, p: int) -> np.ndarray:
     """(P, S): a row of shares for each place."""
-    starts, ends = _edges(n, p)
+    starts, ends = edges(n, p)
     along = np.arange(n)
     seen = (along >= starts[:, None]) & (along < ends[:, None])
     return seen / (ends - starts)[:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from burnish.kernels import direct, library
-from burnish.ops._cpu import call, norm
+from burnish.ops._cpu import call, norm, pool
 from burnish.plan.single import Single
 
 
@@ -58,4 +58,6 @@ def launched(monkeypatch):
     monkeypatch.setattr(direct, "_ENOUGH", 1)
     monkeypatch.setattr(call, "FEW", 0)
     monkeypatch.setattr(norm, "_FEW_PLACES", 0)
+    for name in ("_SHORT", "_CACHED", "_SEEN"):
+        monkeypatch.setattr(pool, name, 0)
     return names

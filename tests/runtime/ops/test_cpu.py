@@ -18,6 +18,9 @@ from burnish.ops import max_pool, tree_ensemble
 from burnish.ops._cpu import convolution
 from burnish.ops._kernels.slopes import gated
 from burnish.ops.norm import channel_norm
+from burnish.ops.spatial.adaptive import (
+    adaptive_max_pool_with_indices as adaptive_places,
+)
 from burnish.ops.spatial.conv import conv, conv_input_gradient, conv_weight_gradient
 from tests.harness.forest import forest
 from tests.runtime.ops.kernels import (
@@ -238,11 +241,29 @@ def test_max_pooling(rank, seed, launched):
     x = values(2, 5, *(int(d.integers(7, 20)) for _ in kernel), seed=seed)
     if seed > 3:
         x = np.rint(x)  # many are equal
-    y = max_pool(x, **options)
+    (y,) = same_for_any_threads(lambda: max_pool(x, **options))
+    np.testing.assert_array_equal(y, max_pool.value(x, **options))
     g = values(*y.shape, seed=1)
     (dx,) = same_for_any_threads(lambda: pulled(max_pool, g, y, (x,), options)[0])
-    assert set(launched) == {"max_pool_gradient"}
+    assert set(launched) <= {"max_windows", "max_pool_gradient"}
     close(dx, pulled(max_pool, *wide([g, y]), tuple(wide([x])), options)[0])
+
+
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "out"), [((9,), 4), ((7, 13), (3, 13)), ((5, 6, 7), (2, 6, 3)), ((3,), 5)]
+)
+def test_adaptive_max_pooling(sizes, out, equal, launched):
+    x = values(2, 3, *sizes)
+    if equal:
+        x = np.rint(x)
+        x[0, 0].flat[1], x[1, 2].flat[:3] = np.nan, -np.inf
+    found = same_for_any_threads(lambda: adaptive_places(x, output_size=out))
+    wanted = adaptive_places.value(x, output_size=out)
+    for ours, want in zip(found, wanted, strict=True):
+        assert ours.dtype == want.dtype
+        np.testing.assert_array_equal(ours, want)
+    assert set(launched) == {"max_windows"}
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -255,10 +276,11 @@ def test_max_pooling_of_long_rows(kernel, padding, dilation, stride, launched):
     options = {"kernel_size": kernel, "stride": stride, "padding": padding}
     given = {"dilation": dilation, "ceil_mode": True, **options}
     y = max_pool(x, **given)
+    np.testing.assert_array_equal(y, max_pool.value(x, **given))
     g = values(*y.shape, seed=1)
     (dx,) = same_for_any_threads(lambda: pulled(max_pool, g, y, (x,), given)[0])
     (wanted,) = pulled(max_pool, *wide([g, y]), tuple(wide([x])), given)
-    assert set(launched) == {"max_pool_gradient"}
+    assert set(launched) <= {"max_windows", "max_pool_gradient"}
     close(dx, wanted)
 
 
@@ -267,6 +289,7 @@ def test_max_pooling_of_odd_numbers(launched):
     x[0, 0, 3, 3], x[0, 1, :4], x[0, 1, 6, 6] = np.nan, -np.inf, np.inf
     options = {"kernel_size": 3, "stride": 2, "padding": 1}
     y = max_pool(x, **options)
+    np.testing.assert_array_equal(y, max_pool.value(x, **options))
     g = values(*y.shape, seed=1)
     (dx,) = pulled(max_pool, g, y, (x,), options)
     (wanted,) = pulled(max_pool, *wide([g, y]), tuple(wide([x])), options)

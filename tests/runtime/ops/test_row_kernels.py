@@ -125,6 +125,19 @@ def test_softmax(op, shape, launched):
     compared(op, (values(*shape) * 5,), options, kernels, launched, tolerance=64)
 
 
+@pytest.mark.parametrize("shape", [(3, 2), (2, 5, 3, 11), (1, 300, 16), (2, 70, 33)])
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax_of_columns(axis, op, shape, launched):
+    kernels = ["softmax", "softmax_gradient"]
+    x = values(*shape) * 5
+    compared(op, (x,), {"axis": axis}, kernels, launched, tolerance=64)
+    x[(0,) * x.ndim], x[(-1,) * x.ndim] = np.nan, np.inf
+    with np.errstate(all="ignore"):
+        wanted = op.value(x.astype(np.float64), axis=axis)
+    close(op(x, axis=axis), wanted, 64)
+
+
 def test_a_row_of_which_nothing_takes_part(launched):
     x = values(3, 20)
     x[1] = -np.inf

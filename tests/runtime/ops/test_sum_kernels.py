@@ -101,6 +101,19 @@ def test_reductions_that_the_kernel_does_not_take(launched):
     assert not launched
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", [(4, 1), (5, 70), (3, 7, 33)])
+def test_running_sums(shape, reverse, exclusive, launched):
+    x = values(*shape)
+    options = {"axis": len(shape) - 1, "reverse": reverse, "exclusive": exclusive}
+    (y,) = same_for_any_threads(lambda: ops.cum_sum(x, **options))
+    close(y, ops.cum_sum.value(*wide([x]), **options), 1)
+    x[1, ..., shape[-1] // 2], x[2, ..., 0] = np.inf, np.nan
+    close(ops.cum_sum(x, **options), ops.cum_sum.value(*wide([x]), **options), 1)
+    assert set(launched) == {"cum_sum"}
+
+
 @pytest.mark.parametrize("repeats", [1, 30, 900])
 def test_rows_added_by_number(repeats, launched):
     rows, count = 13, 11 * repeats

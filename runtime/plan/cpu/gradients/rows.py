@@ -10,7 +10,6 @@ from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, blocks
-from burnish.plan.cpu.reductions.lines import Lines
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Node, Value
 
@@ -91,14 +90,12 @@ def softmax_gradient(b: Builder, node: Node) -> None:
     need(isinstance(g, Value) and isinstance(y, Value), "it is of parameters alone")
     need(y.shape, "its input has no axes")
     check(node, g, y)
-    lines = Lines(b, y.shape, node.options.get("axis", -1) % len(y.shape))
-    out = lines.room(node.result)
+    axis = node.options.get("axis", -1) % len(y.shape)
     b.add(
-        "softmax_gradient", b.shares(6 * y.size), g=lines.read(g), y=lines.read(y),
-        out=out, rows=lines.rows, width=lines.width,
-        is_log=node.name.startswith("log"),
+        "softmax_gradient", b.shares(6 * y.size), g=b.spot(g), y=b.spot(y),
+        out=b.result(node.result), rows=math.prod(y.shape[:axis]), width=y.shape[axis],
+        inner=math.prod(y.shape[axis + 1 :]), is_log=node.name.startswith("log"),
     )  # fmt: skip
-    lines.leave(out, node.result)
 
 
 @lower("sum_to")

@@ -9,7 +9,6 @@ import numpy as np
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, blocks
-from burnish.plan.cpu.reductions.lines import Lines
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
@@ -20,14 +19,13 @@ def softmax(b: Builder, node: Node) -> None:
     need(isinstance(x, Value) and x.shape, "its input is a parameter")
     check(node, x)
     axis = node.options.get("axis", -1) % len(x.shape)
-    lines = Lines(b, x.shape, axis)
-    source, out = lines.read(x), lines.room(y)
     b.add(
-        "softmax", b.shares(20 * x.size), x=source, out=out, rows=lines.rows,
-        width=lines.width, zero_if_empty=node.name == "softmax_or_zero",
+        "softmax", b.shares(20 * x.size), x=b.spot(x), out=b.result(y),
+        rows=math.prod(x.shape[:axis]), width=x.shape[axis],
+        inner=math.prod(x.shape[axis + 1 :]),
+        zero_if_empty=node.name == "softmax_or_zero",
         is_log=node.name == "log_softmax",
     )  # fmt: skip
-    lines.leave(out, y)
 
 
 @lower("group_norm_of")
