@@ -8,6 +8,7 @@ from burnish.backend import Device
 from burnish.closeness import check_closeness
 from burnish.display import set_printoptions
 from burnish.habits import missing
+from burnish.ops._cpu.call import plan_with as _plan_with
 from burnish.rng import seed
 from burnish.tensor import Tensor
 
@@ -36,6 +37,7 @@ _LATE = {
     "profile": "profiling",
     "set_num_threads": "kernels",
 }
+_plan_with(lambda: import_module("burnish.plan.single").single)
 
 if not TYPE_CHECKING:  # checkers know what there is
 

@@ -84,7 +84,7 @@ def recurrent_shares(count: int, threads: int) -> int:
 
 def interleaved(weight: Any, order: Sequence[int], hidden: int) -> Any:
     """(gates * hidden, hidden) as (block of hidden, hidden before, gate, LANES)"""
-    w = weight.reshape(len(order), hidden, hidden)[list(order)]
-    w = np.pad(w, ((0, 0), (0, -hidden % LANES), (0, 0)))
+    w = np.zeros((len(order), whole(hidden), hidden), np.float32)
+    w[:, :hidden] = weight.reshape(len(order), hidden, hidden)[list(order)]
     w = w.reshape(len(order), -1, LANES, hidden)
-    return np.ascontiguousarray(w.transpose(1, 3, 0, 2), np.float32)
+    return np.ascontiguousarray(w.transpose(1, 3, 0, 2))

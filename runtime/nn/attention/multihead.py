@@ -59,7 +59,7 @@ class MultiheadAttention(Layer):
         self.vdim = vdim
         self.batch_first = batch_first
         draw = init.xavier_uniform()
-        widths = (embed_dim, kdim or embed_dim, vdim or embed_dim)
+        widths = self._widths
         if widths == (embed_dim,) * 3:
             self.in_proj_weight = Param(draw, (3 * embed_dim, embed_dim), dtype)
         else:
@@ -126,14 +126,16 @@ class MultiheadAttention(Layer):
             y = y.transpose(1, 0, 2)
         return y, weights
 
+    @property
+    def _widths(self) -> tuple[int, int, int]:
+        """Of query, key and value."""
+        embed = self.embed_dim
+        return embed, self.kdim or embed, self.vdim or embed
+
     def _check(self, query: Tensor, key: Tensor | None, value: Tensor | None) -> None:
         batch = 0 if self.batch_first else 1
         rank = 2 if len(query.shape) == 2 else 3
-        widths = (
-            self.embed_dim,
-            self.kdim or self.embed_dim,
-            self.vdim or self.embed_dim,
-        )
+        widths = self._widths
         fits = True
         for part, width in zip((query, key, value), widths, strict=True):
             if part is not None:
@@ -156,7 +158,7 @@ class MultiheadAttention(Layer):
 
     def _projected(self, *parts: Any) -> list[Any]:
         biases = ops.split(self.in_proj_bias, num=3) if self.bias else (None,) * 3
-        if hasattr(self, "in_proj_weight"):
+        if len({*self._widths}) == 1:
             weights = ops.split(self.in_proj_weight, num=3)
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)

@@ -191,7 +191,7 @@ class LSTM(_Recurrent):
             getattr(self, f"weight_hh{end}"),
             "ifco",
             (ops.sigmoid, ops.tanh, ops.tanh),
-            projection=getattr(self, f"weight_hr{end}", None),
+            projection=getattr(self, f"weight_hr{end}") if self.proj_size else None,
             rounding=None if self.on_input is None else self._rounded,
         )
         return step, self._bias_sum(end)
@@ -232,12 +232,12 @@ class GRU(_Recurrent):
     def _step(self, end: str) -> tuple[cells.Step, Any]:
         step = cells.gru_step(
             getattr(self, f"weight_hh{end}"),
-            getattr(self, f"bias_hh{end}", None),
+            getattr(self, f"bias_hh{end}") if self.bias else None,
             "rzh",
             (ops.sigmoid, ops.tanh),
             linear_before_reset=True,
         )
-        return step, getattr(self, f"bias_ih{end}", None)
+        return step, getattr(self, f"bias_ih{end}") if self.bias else None
 
 
 class RNN(_Recurrent):

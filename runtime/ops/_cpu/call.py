@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from importlib import import_module
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -48,13 +48,16 @@ def single(
     name: str, arrays: tuple[Any, ...], options: dict[str, Any], shape: tuple[int, ...]
 ) -> Any:
     """The result of an operator's own plan, of this shape; None where it declines."""
-    return _plans().single(name, arrays, options, shape)
+    return _planner()(name, arrays, options, shape)
 
 
-@functools.cache
-def _plans() -> Any:
-    """The module of single operators' plans, a layer above: for the first that runs."""
-    return import_module("burnish.plan.single")
+def plan_with(load: Callable[[], Callable[..., Any]]) -> None:
+    """Let `single` call the function that `load` imports, when it is first needed."""
+    global _planner
+    _planner = functools.cache(load)
+
+
+_planner: Callable[[], Callable[..., Any]]
 
 
 def launch(kernel: str, work: float, **fields: Any) -> None:

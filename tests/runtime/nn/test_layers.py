@@ -226,6 +226,24 @@ def test_a_wrong_input_is_explained(layer, shape, message):
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("layer", "widths"),
+    [
+        (nn.LSTM(3, 4), [3]),
+        (nn.GRU(3, 4, bias=False), [3]),
+        (nn.RNN(3, 4, bias=False), [3]),
+        (nn.MultiheadAttention(3, 1, bias=False, vdim=3), [3, 3, 3]),
+        (nn.MultiheadAttention(4, 1, kdim=3, vdim=2), [4, 3, 2]),
+    ],
+)
+def test_a_call_asks_for_no_missing_attribute(layer, widths, monkeypatch):
+    """Its error is slow: it looks for the name that was meant."""
+    asked = []
+    monkeypatch.setattr(type(layer), "__getattr__", lambda _, name: asked.append(name))
+    layer(*(np.ones((5, 2, width), np.float32) for width in widths))
+    assert asked == []
+
+
 def test_one_value_for_a_channel_cannot_be_standardized():
     with pytest.raises(InputError, match="more than one value for each channel"):
         nn.BatchNorm1d(3).to("cpu:autodiff")(Tensor(np.ones((1, 3), np.float32)))
