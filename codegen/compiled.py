@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from burnish import Tensor
+from burnish._engine.pytree import leaves
 from burnish._files.atomic import atomic_write
 from burnish.codegen import feeds
 from burnish.codegen.errors import OwnershipError, UsageError, spelled
@@ -28,7 +29,6 @@ from burnish.codegen.verify import compare
 from burnish.kernels import library
 from burnish.plan import store
 from burnish.planned.model import LIBRARY, PLAN
-from burnish.pytree import leaves
 
 Call = tuple[np.ndarray, ...]
 """The arguments of a call, in their order."""

@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from burnish import nn, ops
+from burnish._engine.closeness import check_closeness
+from burnish._engine.display import set_printoptions
 from burnish.backend import Device
-from burnish.closeness import check_closeness
-from burnish.display import set_printoptions
 from burnish.habits import missing
 from burnish.ops._cpu.call import plan_with as _plan_with
 from burnish.rng import seed

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from burnish import rng
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Node, Variable, no_grad, recording
-from burnish.pytree import leaves, mapped
 
 _FARTHEST = 8
 """Results in a row that are not kept. A long chain of sums, such as a deep network's

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from burnish import rng
-from burnish.arguments import check_fields
+from burnish._engine.arguments import check_fields
 from burnish.backend import Array, Device
 from burnish.errors import InputError
 

@@ -55,14 +55,14 @@ from typing import (
 
 import numpy as np
 
-from burnish.arguments import unfit
+from burnish._engine.arguments import unfit
+from burnish._engine.misuse import MISUSES, lenient, misnamed, misuse
 from burnish.autodiff import Node, Variable, recording, wrapped
 from burnish.backend import Array, Device, bfloat16, namespace
 from burnish.backend.cuda.calls import called
 from burnish.checkpointing import Thin
 from burnish.errors import BurnishError, DeviceError, GradientError
 from burnish.habits import Size
-from burnish.misuse import MISUSES, lenient, misnamed, misuse
 
 if TYPE_CHECKING:
     import inspect

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnish import ops
-from burnish.arguments import replaced_by
+from burnish._engine.arguments import replaced_by
+from burnish._engine.display import describe
 from burnish.autodiff import Gradients, Node, Variable, backward, recording
 from burnish.backend import Device, dtype_from, is_kind, on_host
-from burnish.display import describe
 from burnish.errors import InputError
 from burnish.habits import Fixed, TensorModule, missing
 from burnish.methods import Methods, shape_from

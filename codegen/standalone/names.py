@@ -25,7 +25,7 @@ T = TypeVar("T")
 CORE = "burnish.codegen.standalone.core"
 
 STANDINS = {
-    "burnish.arguments": "module",
+    "burnish._engine.arguments": "module",
     "burnish.autodiff": "arrays",
     "burnish.backend": "arrays",
     "burnish.backend.device": "arrays",

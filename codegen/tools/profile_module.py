@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnish import Tensor, nn, profile, seed
+from burnish._engine.pytree import leaves
 from burnish._files.atomic import atomic_write
 from burnish.autodiff import backward
 from burnish.backend import Device
@@ -20,7 +21,6 @@ from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.tools.module_inputs import SIZES, arrays, described
 from burnish.profiling import Profile, Row
 from burnish.profiling.shown import cells, milliseconds, modules, size, summary
-from burnish.pytree import leaves
 
 _ROW = 22  # pixels
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from burnish import rng
+from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable, recording
 from burnish.capture.late import Unmade
 from burnish.capture.program import Program
@@ -26,7 +27,6 @@ from burnish.capture.traced import Traced
 from burnish.capture.watch import Before, Watch
 from burnish.errors import CaptureError
 from burnish.nn.core.module import Module
-from burnish.pytree import mapped
 
 __all__ = ["CaptureError", "Program", "capture", "record", "written"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from burnish._engine.pytree import leaves
 from burnish.autodiff import Gradients, Variable
 from burnish.capture.ref import Ref
 from burnish.capture.tape import Call
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
-from burnish.pytree import leaves
 from burnish.tensor import Tensor
 
 _IN_PARTS = {

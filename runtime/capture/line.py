@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import no_grad
 from burnish.capture.ref import Ref
 from burnish.capture.tape import Call
 from burnish.errors import CaptureError
-from burnish.pytree import leaves, mapped
 
 
 class Line:

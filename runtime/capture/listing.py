@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable
 from burnish.capture.line import Line, refs
 from burnish.capture.ref import Ref
 from burnish.capture.signature import Kind
-from burnish.pytree import mapped
 
 if TYPE_CHECKING:
     from burnish.capture.program import Program

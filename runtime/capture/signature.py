@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.errors import CaptureError
-from burnish.pytree import mapped
 
 FIXED = (bool, int, float, complex, str, bytes, type(None), type, np.dtype, Device)
 

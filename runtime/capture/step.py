@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend.cuda.graphs.live import Live
 from burnish.capture.gradients import Walk
@@ -17,7 +18,6 @@ from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nn.adapters.reparameterize import Reparameterized
 from burnish.nn.core.param import Stored
-from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Variable, recording
 from burnish.capture.dependencies import Dependencies
 from burnish.capture.late import Late, Unmade
@@ -16,7 +17,6 @@ from burnish.errors import CaptureError
 from burnish.nn.core.calling import forwarded
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
-from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
+from burnish._engine.pytree import leaves
 from burnish.autodiff import recording
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
@@ -17,7 +18,6 @@ from burnish.errors import CaptureError
 from burnish.kernels.same import Same
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
-from burnish.pytree import leaves
 
 _SETTINGS = (bool, int, float, str, type(None))
 _STORED = ("device", "_dtype", "trainable")

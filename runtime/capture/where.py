@@ -7,7 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 _THROUGH = (
-    "burnish.arguments",
+    "burnish._engine.arguments",
     "burnish.autodiff",
     "burnish.capture",
     "burnish.checkpointing",
@@ -17,7 +17,7 @@ _THROUGH = (
     "burnish.nn.attention.cache",
     "burnish.nn.core.param",
     "burnish.nn.adapters.reparameterize",
-    "burnish.pytree",
+    "burnish._engine.pytree",
     "burnish.operator",
     "burnish.ops",
     "burnish.optim",

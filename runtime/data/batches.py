@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.arguments import replaced_by
+from burnish._engine.arguments import replaced_by
 from burnish.backend import Device
 from burnish.data.collate import Collate
 from burnish.data.dataset import ArrayDataset, Dataset

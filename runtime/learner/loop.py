@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
 
+from burnish._engine.pytree import mapped
 from burnish.backend import Device
 from burnish.learner.display.renderer import Progress
 from burnish.learner.events import Entry
 from burnish.learner.metric.base import Moment
-from burnish.pytree import mapped
 from burnish.tensor import Tensor
 
 

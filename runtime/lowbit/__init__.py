@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from burnish.lazy import Names
+from burnish._engine.lazy import Names
 
 with Names(globals()) as _names:
     from burnish.lowbit.calibration import Calibration as Calibration

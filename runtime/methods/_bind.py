@@ -7,8 +7,8 @@ from collections.abc import Callable
 from operator import index
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from burnish._engine.misuse import MISUSES, misuse
 from burnish.errors import ArgumentError, BurnishError, InputError
-from burnish.misuse import MISUSES, misuse
 from burnish.operator import Function
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ nn.Linear(8, 32)
 
 from typing import TYPE_CHECKING
 
+from burnish._engine.lazy import Names
 from burnish.habits import missing
-from burnish.lazy import Names
 from burnish.nn import init as init
 
 with Names(globals()) as _names:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from burnish._engine.pytree import leaves, mapped
 from burnish.backend.cuda.graphs.live import Live
 from burnish.capture import CaptureError
-from burnish.pytree import leaves, mapped
 
 
 def numbers_in(given: Any) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, written
@@ -34,7 +35,6 @@ from burnish.plan.shown import explained, listed
 from burnish.plan.steps import Steps
 from burnish.plan.training import TrainingPlan
 from burnish.planned.space import Fault
-from burnish.pytree import mapped
 from burnish.tensor import Tensor
 
 P = ParamSpec("P")

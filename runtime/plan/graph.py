@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable
 from burnish.capture import Program
 from burnish.capture.gradients import Pull
@@ -26,7 +27,6 @@ from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.nn.norms.batch_norm import counted, moved_towards
 from burnish.operator import Operator
 from burnish.ops.arrays.gather import places_along, places_of
-from burnish.pytree import mapped
 from burnish.steps import DRAWS
 from burnish.tensor import Tensor
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burnish import rng
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Variable, no_grad
 from burnish.capture import CaptureError, written
 from burnish.capture.step import StepTape
@@ -20,7 +21,6 @@ from burnish.plan.arguments import cells, numbers_in
 from burnish.plan.heap import trim
 from burnish.plan.plan import Plan
 from burnish.planned.space import Fault
-from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from burnish._engine.pytree import leaves
 from burnish.errors import BurnishError
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
@@ -22,7 +23,6 @@ from burnish.profiling.shown import text
 from burnish.profiling.spans import Kind, Span
 from burnish.profiling.trace import save
 from burnish.profiling.watching import around
-from burnish.pytree import leaves
 
 _running = threading.Lock()
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from burnish.lazy import Names
+from burnish._engine.lazy import Names
 
 
 def loaded(program: str) -> set[str]:
@@ -39,7 +39,10 @@ def test_every_public_name_is_listed_and_imported(package):
 
 def test_statements_within_the_block_import_nothing():
     package = {"__name__": "burnish.data", "__builtins__": __builtins__}
-    lines = "from burnish.nowhere import a as a", "from burnish.lazy import Names as b"
+    lines = (
+        "from burnish.nowhere import a as a",
+        "from burnish._engine.lazy import Names as b",
+    )
     names = Names(package)
     package["names"] = names
     exec("with names:\n    " + "\n    ".join(lines), package)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from burnish import Tensor, seed
+from burnish._engine.pytree import leaves
 from burnish.codegen.tools.flops import operator_macs
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
 from burnish.profiling.memory import Live
 from burnish.profiling.watching import around
-from burnish.pytree import leaves
 
 STEPS = 400
 """So many steps of one module are kept, the rest are counted."""

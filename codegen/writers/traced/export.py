@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 import burnish
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Variable
 from burnish.capture.line import refs
 from burnish.capture.ref import Ref
@@ -33,7 +34,6 @@ from burnish.codegen.writers.traced.tape import Done, Path, Recorded, everything
 from burnish.codegen.writers.traced.ways import recorded, together
 from burnish.nn.core.module import Module
 from burnish.operator import Operator
-from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 Dynamic = Mapping[str, Mapping[int, str]]

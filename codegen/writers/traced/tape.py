@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable
 from burnish.capture import record
 from burnish.capture.line import refs
@@ -31,7 +32,6 @@ from burnish.codegen.writers.traced.table import find
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
-from burnish.pytree import mapped
 from burnish.tensor import Tensor
 
 

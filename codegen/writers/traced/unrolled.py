@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from burnish._engine.pytree import mapped
 from burnish.capture.line import refs
 from burnish.capture.ref import Ref
 from burnish.codegen.errors import ExportError
 from burnish.codegen.writers.traced.tape import Block, Decision, Done
-from burnish.pytree import mapped
 
 
 class Unrolled(NamedTuple):

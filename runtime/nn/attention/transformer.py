@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.arguments import checked
+from burnish._engine.arguments import checked
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.attention.cache import DecoderCache, MhaCache

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from burnish.arguments import checked, unfit
+from burnish._engine.arguments import checked, unfit
+from burnish._engine.misuse import MISUSES, misnamed, misuse
 from burnish.errors import BurnishError, InputError
-from burnish.misuse import MISUSES, misnamed, misuse
 from burnish.nn.core import calling
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
@@ -18,7 +18,7 @@ class Layer(Module):
 
     It prints as it would be written, without default arguments: `Conv2d(3, 8, 3)`. What
     its operators say of arguments that do not fit comes with the layer's name, and its
-    constructor's arguments have to be what `burnish.arguments` reads off them.
+    constructor's arguments have to be what `burnish._engine.arguments` reads off them.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from burnish import serialize
-from burnish.arguments import replaced_by
+from burnish._engine.arguments import replaced_by
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.errors import InputError

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from burnish.arguments import check
+from burnish._engine.arguments import check
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Buffer
 from burnish.nn.losses import alignment, classification, ranking, regression

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from burnish import ops
-from burnish.arguments import checked
+from burnish._engine.arguments import checked
 from burnish.errors import InputError
 from burnish.nn.core.module import Module
 from burnish.nn.losses.checks import mean

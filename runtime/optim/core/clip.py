@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.arguments import check_fields
+from burnish._engine.arguments import check_fields
 from burnish.backend import Array, namespace
 from burnish.optim.core.gradients import GradientsParams
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from burnish.arguments import checked, replaced_by
+from burnish._engine.arguments import checked, replaced_by
 from burnish.autodiff import Gradients
 from burnish.backend import Array
 from burnish.errors import RecordError

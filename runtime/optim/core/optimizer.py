@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from burnish.arguments import replaced_by, uncalled
+from burnish._engine.arguments import replaced_by, uncalled
 from burnish.autodiff import Gradients, Variable, recording
 from burnish.backend import Array
 from burnish.backend.cuda.elementwise import skips

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from burnish import serialize
-from burnish.arguments import check_fields
+from burnish._engine.arguments import check_fields
 from burnish.backend import Array, on_host
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from burnish.arguments import checked
+from burnish._engine.arguments import checked
 from burnish.errors import InputError
 from burnish.nn import ParamGroup
 from burnish.optim.core.rates import Rates

@@ -16,8 +16,8 @@ import numpy as np
 
 import tests.runtime.ops
 from burnish import Tensor, nn
+from burnish._engine.pytree import leaves
 from burnish.codegen import export
-from burnish.pytree import leaves
 from tests.harness.exported import ran
 
 FAMILIES = ("activation", "attention", "layers", "norm", "recurrent", "window")

@@ -8,8 +8,8 @@ the last bit.
 import numpy as np
 
 from burnish import Tensor, nn, seed
+from burnish._engine.pytree import leaves
 from burnish.capture import capture
-from burnish.pytree import leaves
 
 
 def check(module, arrays, others, call=None, train=True, place="cpu"):

@@ -8,8 +8,8 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops, seed
+from burnish._engine.pytree import leaves
 from burnish.models.mnist.mnist import Model
-from burnish.pytree import leaves
 from tests.harness.waiting import waits
 from tests.runtime.capture.test_layers import ROWS
 from tests.runtime.gpu.test_operators import CASES, reads

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import burnish
-from burnish.pytree import leaves
+from burnish._engine.pytree import leaves
 
 TOLERANCE = 1e-5  # of the largest number, as `burnish.compile` promises
 

@@ -9,8 +9,8 @@ import pytest
 import burnish
 import tests.runtime.ops
 from burnish import Tensor, ops
+from burnish._engine.pytree import leaves
 from burnish.kernels import library
-from burnish.pytree import leaves
 from tests.runtime.plan.checks import records
 
 pytestmark = [

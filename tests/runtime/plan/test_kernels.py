@@ -9,8 +9,8 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops
+from burnish._engine.pytree import mapped
 from burnish.errors import InputError
-from burnish.pytree import mapped
 from tests.harness.forest import forest
 from tests.runtime.plan.checks import check, records, same
 

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Node, Variable, backward, recording
 from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs.live import Live
@@ -27,7 +28,6 @@ from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
 from burnish.plan.cuda.stepping.normalized import Normalized, normalization
 from burnish.plan.cuda.stepping.scaled import scaled_backward
 from burnish.plan.cuda.stepping.summed import Summed, row_normalized, summed
-from burnish.pytree import leaves, mapped
 from burnish.tensor import Tensor
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Gradients, Variable
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise import fused
@@ -33,7 +34,6 @@ from burnish.ops.sequences.attention import scaled_dot_product_attention
 from burnish.ops.spatial.conv import conv, conv_transpose
 from burnish.ops.spatial.pool import max_pool
 from burnish.optim.core.rounded import keep_rounded
-from burnish.pytree import leaves, mapped
 
 _SINGLE = np.dtype(np.float32)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish import rng
+from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Variable
 from burnish.backend.cuda.elementwise import skips
 from burnish.backend.cuda.elementwise.casts import copy_all
@@ -32,7 +33,6 @@ from burnish.plan.cuda.stepping.following import Following
 from burnish.plan.cuda.stepping.home import Home
 from burnish.plan.cuda.stepping.mixed import Mixed
 from burnish.plan.cuda.units.half import half_dtype
-from burnish.pytree import leaves, mapped
 
 
 class StepPlan:

@@ -1,0 +1,6 @@
+"""What the runtime's packages share and no user imports.
+
+In: constructor arguments, nested lists and dicts, calls that failed, values to print.
+Out: the same validated, flattened, explained, as text.
+Invariant: no operator, layer or tensor is known here.
+"""
