@@ -7,7 +7,7 @@ in an order that a string says: "iofc" in ONNX's LSTM, "ifco" in PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from burnish import steps
 from burnish.backend import namespace
@@ -67,14 +67,14 @@ def _live(lengths: Any, *, count: int) -> Any:
     return (xp.arange(count)[:, None] < lengths)[..., None]
 
 
-class Whole(NamedTuple):
+class Whole:
     """A step that there is an operator over whole sequences for.
 
     sequence: (x, state, live, reverse) -> every step's states, each (T, N, H).
     """
 
-    step: Step
-    sequence: Callable[[Any, State, Any, bool], State]
+    def __init__(self, step: Step, sequence: Callable[[Any, State, Any, bool], State]):
+        self.step, self.sequence = step, sequence
 
     def __call__(self, x: Any, state: State) -> State:
         return self.step(x, state)
