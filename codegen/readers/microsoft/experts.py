@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.readers.microsoft.activations import swiglu
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
     microsoft,
     rank,
+    size,
 )
 from burnish.codegen.readers.microsoft.shared.packed import packed, unpacked
 
@@ -282,3 +284,31 @@ def _of_best_groups(
     low = op.lowest(ranked)
     seen = op.Where(op.Cast(is_kept, to=ir.DataType.BOOL), by_group, low)
     return op.Reshape(seen, [-1, experts])
+
+
+@microsoft("RouterGateUpProj")
+def router_gate_up(
+    op: Builder,
+    X: Any,
+    W: Any,
+    *,
+    router_size: int,
+    activation: str = "swiglu",
+    activation_alpha: float = 1.0,
+    activation_beta: float = 0.0,
+    limit: float = 0.0,
+) -> Any:
+    """Logits of a router (..., router_size), and a shared expert's SwiGLU, of X @ W."""
+    width = size(W, 1)
+    if width is None or activation != "swiglu":
+        raise Unreadable(f"expected W of a known size and swiglu, got {activation}")
+    inner = (width - router_size) // 2
+    y = op.MatMul(X, W)
+    logits, gate, up = op.split(y, -1, [router_size, inner, inner])
+    shared = swiglu(
+        *(op, gate, up),
+        activation_alpha=activation_alpha,
+        activation_beta=activation_beta,
+        limit=limit,
+    )
+    return logits, shared

@@ -194,3 +194,25 @@ def qattention(
         scale=scale,
         causal=unidirectional,
     )
+
+
+@microsoft("MulInteger")
+def mul_integer(
+    op: Builder, A: Any, A_zero_point: Any, B: Any, B_zero_point: Any = None
+) -> Any:
+    """(A - A_zero_point) * (B - B_zero_point) in int32"""
+    return op.Mul(_shifted(op, A, A_zero_point), _shifted(op, B, B_zero_point))
+
+
+def _shifted(op: Builder, x: Any, zero_point: Any) -> Any:
+    whole = op.Cast(x, to=ir.DataType.INT32)
+    if zero_point is None:
+        return whole
+    return op.Sub(whole, op.Cast(zero_point, to=ir.DataType.INT32))
+
+
+@microsoft("ReduceSumInteger")
+def reduce_sum_integer(op: Builder, data: Any, *, axes: Any, keepdims: int) -> Any:
+    """The sum of integers of 8 bits in int32; over all axes where there are none"""
+    whole = op.Cast(data, to=ir.DataType.INT32)
+    return op.ReduceSum(whole, list(axes) or None, keepdims=keepdims)

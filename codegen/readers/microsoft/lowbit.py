@@ -60,6 +60,38 @@ def matmul_n_bits(
     return y if bias is None else op.Add(y, bias)
 
 
+@microsoft("MatMulNBitsQLoRA")
+def matmul_n_bits_with_lora(
+    op: Builder,
+    X: Any,
+    W: Any,
+    scales: Any,
+    lora_A: Any,
+    lora_A_scales: Any,
+    lora_B: Any,
+    lora_B_scales: Any,
+    *,
+    K: int,
+    N: int,
+    accuracy_level: int = 0,
+    bits: int = 4,
+    block_size: int = 32,
+    lora_bits: int = 8,
+    lora_block_size: int = 32,
+) -> Any:
+    """X @ W.T + X @ lora_A.T @ lora_B.T; adapters without rows add nothing."""
+    options = {"bits": bits, "block_size": block_size}
+    y = matmul_n_bits(op, X, W, scales, K=K, N=N, **options)
+    inner = len(array_of(lora_A, "lora_A"))
+    if not inner or not len(array_of(lora_B, "lora_B")):
+        return y
+    options = {"bits": lora_bits, "block_size": lora_block_size}
+    low = matmul_n_bits(op, X, lora_A, lora_A_scales, K=K, N=inner, **options)
+    return op.Add(
+        y, matmul_n_bits(op, low, lora_B, lora_B_scales, K=inner, N=N, **options)
+    )
+
+
 @microsoft("MatMulNBitsMlp")
 def mlp_n_bits(
     op: Builder,

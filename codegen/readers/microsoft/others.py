@@ -209,3 +209,32 @@ def _complex_product(op: Builder, a: Any, b: Any, sign: int) -> Any:
         real = op.Add(op.Mul(re_a, re_b), first)
         imaginary = op.Sub(op.Mul(im_a, re_b), second)
     return op.Concat(real, imaginary, axis=-1)
+
+
+@microsoft("TorchEmbedding")
+def torch_embedding(
+    op: Builder,
+    weight: Any,
+    indices: Any,
+    padding_idx: Any = None,
+    scale_grad_by_freq: Any = None,
+) -> Any:
+    """What training leaves out or scales changes no embedding."""
+    return op.Gather(weight, indices, axis=0)
+
+
+@microsoft("IsAllFinite")
+def is_all_finite(
+    op: Builder, *input_: Any, isinf_only: int = 0, isnan_only: int = 0
+) -> Any:
+    """Whether no element of any input is NaN or infinite, or is the one asked for."""
+    if isinf_only and isnan_only:
+        raise Unreadable("expected isinf_only or isnan_only, got both")
+    found = []
+    for x in input_:
+        kinds = [] if isinf_only else [op.IsNaN(x)]
+        kinds += [] if isnan_only else [op.IsInf(x)]
+        odd = kinds[0] if len(kinds) == 1 else op.Or(*kinds)
+        found.append(op.Reshape(op.Cast(odd, to=ir.DataType.INT64), [-1]))
+    count = op.ReduceSum(op.Concat(*found, axis=0), keepdims=0)
+    return op.Equal(count, np.array(0, np.int64))

@@ -232,3 +232,23 @@ def qlinear_conv(
         **window,
     )
     return to_channels_last(op, y, axes)
+
+
+@microsoft("QLinearReduceMean")
+def reduce_mean(
+    op: Builder,
+    data: Any,
+    data_scale: Any,
+    data_zero_point: Any,
+    reduced_scale: Any,
+    reduced_zero_point: Any = None,
+    *,
+    axes: Any,
+    keepdims: int,
+) -> Any:
+    """The mean of the real numbers, over all axes where there are none, quantized."""
+    x = op.DequantizeLinear(data, data_scale, data_zero_point)
+    y = op.ReduceMean(x, list(axes) or None, keepdims=keepdims)
+    if reduced_zero_point is None:
+        reduced_zero_point = op.number(0, data)
+    return op.QuantizeLinear(y, reduced_scale, reduced_zero_point)

@@ -19,12 +19,15 @@ from burnish.codegen.readers.microsoft.shared.bodies import attributes_of
 from tests.codegen.readers.test_microsoft import (
     CASES,
     F4,
+    I1,
     I4,
     SPARSE,
+    U1,
     WIDE,
     case,
     fixed,
     w,
+    whole,
     x,
 )
 
@@ -286,10 +289,10 @@ def four_bits(rows: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Codes and scales of a weight, and the weight."""
     codes = np.random.default_rng(rows).integers(0, 16, (rows, 64))
     scales = x(rows, 2) / 32
-    whole = (codes - 8.0).reshape(rows, 2, 32) * scales[..., None]
+    real = (codes - 8.0).reshape(rows, 2, 32) * scales[..., None]
     pairs = codes.reshape(rows, 2, 16, 2).astype(np.uint8)
     stored = pairs[..., 0] | pairs[..., 1] << 4
-    return [fixed(stored), fixed(scales)], whole.reshape(rows, 64).astype(F4)
+    return [fixed(stored), fixed(scales)], real.reshape(rows, 64).astype(F4)
 
 
 def mlp_of_four_bits() -> Any:
@@ -387,6 +390,76 @@ def complex_product(kind: str) -> Any:
     return case(kind, *given), [halves(a * (b.conj() if "Conj" in kind else b))]
 
 
+# --- short ones ---
+
+
+def gemma_positions() -> Any:
+    angles, (q, turned_q, k, turned_k) = x(2, 3, 4), (x(2, 2, 3, 4) for _ in "qrks")
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    model = case("GemmaRotaryEmbedding", angles, q, turned_q, k, turned_k, outputs=2)
+    return model, [q * cos + turned_q * sin, k * cos + turned_k * sin]
+
+
+def all_finite(odd: float, finite: bool, **options: int) -> Any:
+    last = np.array([1, odd], F4)
+    return case("IsAllFinite", x(2, 3), last, **options), [np.array(finite)]
+
+
+def embedding_of_torch() -> Any:
+    table, ids = w(5, 3), np.array([[0, 4], [2, 2]])
+    padding = fixed(np.array(2))
+    return case("TorchEmbedding", table, ids, padding), [np.asarray(table)[ids]]
+
+
+def product_of_codes() -> Any:
+    a, b = whole(I1, 2, 3, low=-128, high=128), whole(I1, 3, low=-128, high=128)
+    model = case("MulInteger", a, fixed(I1(-7)), b, fixed(I1(5)))
+    return model, [(a.astype(I4) + 7) * (b.astype(I4) - 5)]
+
+
+def sum_of_codes(axes: list[int], keepdims: int) -> Any:
+    a = whole(U1, 2, 3, 4, high=256)
+    total = a.sum(tuple(axes) or None, I4, keepdims=bool(keepdims))
+    model = case("ReduceSumInteger", a, axes=axes, keepdims=keepdims)
+    return model, [np.asarray(total)]
+
+
+def mean_of_codes() -> Any:
+    a, zero, new = whole(U1, 2, 3, 4, high=256), U1(120), U1(100)
+    real = (a.astype(F4) - 120) * F4(0.05)
+    codes = np.rint(real.mean((1, 2), keepdims=True) / F4(0.03)) + 100
+    scales = fixed(F4(0.05)), fixed(F4(0.03))
+    model = case(
+        *("QLinearReduceMean", a, scales[0], fixed(zero), scales[1], fixed(new)),
+        **{"axes": [1, 2], "keepdims": 1},
+    )
+    return model, [np.clip(codes, 0, 255).astype(U1)]
+
+
+def router_and_expert() -> Any:
+    tokens, weight = x(2, 3, 4), w(4, 3 + 2 * 5)
+    y = tokens @ np.asarray(weight)
+    gate, up = np.minimum(y[..., 3:8], 0.9), np.clip(y[..., 8:], -0.9, 0.9)
+    model = case(
+        *("RouterGateUpProj", tokens, weight),
+        **{"router_size": 3, "activation_alpha": 1.7, "activation_beta": 1.0},
+        **{"limit": 0.9, "outputs": 2},
+    )
+    return model, [y[..., :3], gate * sigmoid(1.7 * gate) * (up + 1)]
+
+
+def product_with_adapters(empty: bool) -> Any:
+    a, (base, weight) = x(2, 3, 64), four_bits(6)
+    (down, first), (up, second) = four_bits(64), four_bits(6)
+    total = a @ weight.T
+    if empty:
+        up = [fixed(np.asarray(up[0])[:0]), up[1]]
+    else:
+        total = total + a @ first.T @ second.T
+    sizes = {"K": 64, "N": 6, "lora_bits": 4}
+    return case("MatMulNBitsQLoRA", a, *base, *down, *up, **sizes), [total]
+
+
 FORMULAS = {
     "NhwcConv": nhwc_conv(),
     "NhwcFusedConv": nhwc_fused_conv(),
@@ -411,16 +484,30 @@ FORMULAS = {
     "FusedMatMulActivation": product_and_softmax(),
     "GatedRelativePositionBias": gated_bias(),
     "GemmFastGelu": gelu_of_a_product(),
+    "GemmaRotaryEmbedding": gemma_positions(),
+    "IsAllFinite": all_finite(2, True),
+    "IsAllFinite of an infinity": all_finite(-np.inf, False),
+    "IsAllFinite of nan": all_finite(np.nan, False),
+    "IsAllFinite of nan, for infinities": all_finite(np.nan, True, isinf_only=1),
+    "IsAllFinite of an infinity, for nan": all_finite(np.inf, True, isnan_only=1),
     "Irfft": signal_of(1),
     "Irfft of two axes": signal_of(2),
     "MatMulNBitsMlp": mlp_of_four_bits(),
     "MatMulNBitsQkv": heads_of_four_bits(),
+    "MatMulNBitsQLoRA": product_with_adapters(empty=False),
+    "MatMulNBitsQLoRA without rows": product_with_adapters(empty=True),
+    "MulInteger": product_of_codes(),
+    "QLinearReduceMean": mean_of_codes(),
+    "ReduceSumInteger": sum_of_codes([1, -1], 0),
+    "ReduceSumInteger, kept": sum_of_codes([0], 1),
     "RelativePositionBias": distance_bias(0),
     "RelativePositionBias both ways": distance_bias(1),
+    "RouterGateUpProj": router_and_expert(),
     "Rfft": spectrum_of(1),
     "Rfft of two axes": spectrum_of(2),
     "SparseAttention": sparse(7, 7),
     "SparseAttention of rows of two lengths": sparse(7, 4),
+    "TorchEmbedding": embedding_of_torch(),
     "SwiGLU": swiglu_of_two(),
     "SwiGLU of both halves, clamped": clamped_swiglu(),
 }

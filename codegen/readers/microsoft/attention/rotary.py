@@ -193,3 +193,17 @@ def gated_relative_position_bias(
 
 def _number(number: float) -> np.ndarray:
     return np.array(number, np.float32)
+
+
+@microsoft("GemmaRotaryEmbedding")
+def gemma_rotary_embedding(
+    op: Builder, emb: Any, q: Any, q_rot: Any, k: Any, k_rot: Any
+) -> Any:
+    """x * cos(emb) + x_rot * sin(emb) of queries and keys (batch, heads, time, size)"""
+    cos, sin = (
+        op.CastLike(op.Unsqueeze(wave, [1]), q) for wave in (op.Cos(emb), op.Sin(emb))
+    )
+    return tuple(
+        op.Add(op.Mul(x, cos), op.Mul(turned, sin))
+        for x, turned in ((q, q_rot), (k, k_rot))
+    )
