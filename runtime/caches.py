@@ -167,7 +167,7 @@ class InPlace:
         return tuple(write(room, rows, self._queries) for room, rows in pairs)
 
     def keep(self, owner: Module, make: Callable[[], Any]) -> Any:
-        """Raises CaptureError: what is kept would be a part of the plan."""
+        """Raises CaptureError: the cached arrays would be constants of the plan."""
         raise CaptureError("the model keeps values of its first call in the cache")
 
 

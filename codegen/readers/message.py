@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 NEWEST = 28
-OLDEST = 16  # of what is read as it is, whatever is in it
+OLDEST = 16  # older opsets are upgraded to this one
 
 
 def all_nodes(graph: Any) -> Iterator[Any]:

@@ -61,7 +61,7 @@ def _guarded(
 ) -> tuple[ir.Model, int]:
     """Build the model of the file, its tensors attached; errors name the file.
 
-    finish: what is done when they are.
+    finish: called with the model once its tensors are attached.
     """
     budget = Budget(file.size, str(file.path))
     try:

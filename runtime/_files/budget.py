@@ -17,7 +17,7 @@ _STEPS, _FEWEST_STEPS = 1, 1 << 21
 
 
 class Budget:
-    """Counts what is made out of files of `size` bytes in all; too much is refused.
+    """Bytes of memory allocated for files of `size` bytes in all; too many are refused.
 
     where: what messages start with, as a rule the file's path. limit: the bytes that
     may be made, for a file that is trusted; its steps have no limit. advice: how the

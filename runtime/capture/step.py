@@ -102,7 +102,7 @@ class StepTape(Tape):
             ones = np.ones(output.shape, output.dtype)
             gradient = Tensor.wrap(ones, output.device.inner())
         paused = recording.paused, self._paused
-        recording.paused = self._paused = True  # what is computed has no gradient
+        recording.paused = self._paused = True  # no gradients are recorded
         try:
             return Walk(self, self.made, self.changed).gradients(output, gradient)
         finally:

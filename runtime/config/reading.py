@@ -45,7 +45,7 @@ def from_plain(cls: type[_C], values: Any, where: str | None = None) -> _C:
 
 
 class _Reader:
-    """Reads values by annotations and gathers what is wrong with them."""
+    """Reads values by annotations and collects their errors."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []

@@ -40,7 +40,7 @@ class MpiGroup(Group):
         """End all processes with an error of one; the others would wait for ever."""
         sys.__excepthook__(kind, error, trace)
         sys.stderr.flush()
-        time.sleep(0.2)  # mpiexec drops what it has not read when it is told to end
+        time.sleep(0.2)  # mpiexec drops unread output when it is terminated
         self._communicator.Abort(1)
 
     def sum_array(self, array: Array) -> Array:

@@ -43,7 +43,7 @@ def paired(rows: Any, wide: int) -> Any:
     """
     rows = np.ascontiguousarray(rows, np.float32).reshape(-1, 2, wide)
     made = np.empty((len(rows), wide, 2), np.uint16)
-    step = max(1, _ROUNDED // (2 * wide))  # so that what is between stays small
+    step = max(1, _ROUNDED // (2 * wide))  # so that intermediate values stay small
     for start in range(0, len(rows), step):
         some = rows[start : start + step].swapaxes(1, 2)
         bits = np.ascontiguousarray(some).view(np.uint32)

@@ -215,7 +215,7 @@ class Fitting:
             if not skips or are_finite(gradients):
                 self.optimizer.step(rate, self.model, gradients)
 
-    # --- what is written and shown ---
+    # --- logs and progress ---
 
     def _share(
         self,

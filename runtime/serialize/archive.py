@@ -63,7 +63,7 @@ class Archive:
         data: Any = self._stored(name, member)
         if member.method == _DEFLATED:
             data = self.inflated[name] = self._inflated(name, member, data)
-        if checked and member.crc:  # torch writes 0 when told to count none
+        if checked and member.crc:  # torch writes 0 where CRCs are switched off
             import zlib
 
             if zlib.crc32(data) != member.crc:

@@ -59,7 +59,7 @@ class Block:
     def __init__(self, size: int):
         from multiprocessing.shared_memory import SharedMemory
 
-        # what is lacking is only noticed on writing, as a bus error
+        # missing space is only noticed on writing, as a bus error
         if os.path.isdir(_MEMORY) and shutil.disk_usage(_MEMORY).free < size:
             raise DataError(
                 f"batches: expected {size} bytes free in {_MEMORY}, got "

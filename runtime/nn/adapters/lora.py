@@ -73,7 +73,7 @@ class Lora(Reparameterizer):
             return None
         if transposed:
             base, a, b = base.T, b.T, a.T
-        made = ops.linear(x, base)  # first: it says what is wrong with x
+        made = ops.linear(x, base)  # first: it explains a wrong x
         change = (x.reshape(-1, x.shape[-1]) @ a.T * self.scale) @ b.T
         return made + change.reshape(made.shape)
 

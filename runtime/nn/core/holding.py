@@ -95,7 +95,7 @@ def _constructor(build: Callable[..., None]) -> Callable[..., None]:
     return construct
 
 
-# --- what is held ---
+# --- modules and tensors among attributes ---
 
 
 def named_held(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -84,7 +84,7 @@ class Module(Holder):
             training, "model.train() for training, model.valid() for inference"
         )
 
-    # --- what is inside ---
+    # --- parameters, buffers and children ---
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Direct submodules with their paths ("conv1", "layers.0")."""

@@ -44,7 +44,7 @@ def _alone(x: Array, equation: str) -> Array:
     xp, ((term,), result) = namespace(x), explicit(equation, [x.ndim])
     own = "".join(dict.fromkeys(term))
     if len(set(result)) < len(result) or not set(result) <= set(own):
-        return xp.einsum(equation, x)  # says what is wrong
+        return xp.einsum(equation, x)  # raises with the reason
     gone = tuple(i for i, label in enumerate(own) if label not in result)
     y = xp.einsum(f"{term}->{own}", x)
     y = total(y, gone).squeeze(gone) if gone else y

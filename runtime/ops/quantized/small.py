@@ -21,8 +21,8 @@ from burnish.ops._tables import beside
 class Small(NamedTuple):
     """A low-bit number format: its bits, its minimum and maximum.
 
-    mantissa, least: of floats, how many bits behind the point and the exponent of the
-    least number that is not subnormal; mantissa 0 is whole numbers.
+    mantissa, least: of floats, the mantissa bits and the exponent of the smallest
+    normal number; a mantissa of 0 means integers.
     """
 
     bits: int

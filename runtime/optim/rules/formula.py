@@ -171,7 +171,7 @@ def _traced(
     try:
         write(new, weight, grad, state, rate)
         code = _coded(script, names)
-    except Exception:  # a call with arrays can do it, or says what is wrong
+    except Exception:  # a call with arrays succeeds, or raises with the reason
         return None
     most, count = FORMULA["constants"], len(script.constants)
     if len(slots) > FORMULA["slots"] or count > most or not script.steps:

@@ -268,11 +268,11 @@ class Builder:
         """The table of a program's operands."""
 
         def rows() -> Any:
-            told = [
+            table = [
                 [spot.reference, READS[mode], truth, *steps]
                 for spot, mode, truth, steps in read
             ]
-            return np.array(told, np.int64)
+            return np.array(table, np.int64)
 
         shape = len(read), 9
         return self.constant(Operands(rows, shape, np.dtype(np.int64), read=read))

@@ -79,12 +79,12 @@ def _look_ahead(b: Builder) -> None:
         if step.kind != "conv":
             continue
         if following is not None:
-            told = following.fields
-            weight = told["weight"]
+            ahead = following.fields
+            weight = ahead["weight"]
             if weight is not None and weight.buffer.constant is not None:
                 step.fields["ahead"] = weight
-                step.fields["ahead_step"] = told["group_step"]
-                step.fields["ahead_groups"] = told["by_group"] and told["groups"]
+                step.fields["ahead_step"] = ahead["group_step"]
+                step.fields["ahead_groups"] = ahead["by_group"] and ahead["groups"]
         following = step
 
 

@@ -155,7 +155,7 @@ class GraphPlan:
             values = program.values(given)
             if self._half is not None:
                 self._half.is_tried = True
-            for unit in self.units:  # compiles kernels, fills what is kept
+            for unit in self.units:  # compiles kernels, fills constants
                 unit.run(values)
             if self._half is not None:
                 self._half.is_tried = False

@@ -298,6 +298,6 @@ RULES: tuple[Rule, ...] = (
     with_residual,
     activated,
     gated_conv,
-    programs,  # what is left
+    programs,  # last: the element-wise nodes that no other rule took
     chain,
 )

@@ -35,7 +35,7 @@ class Storage:
     """Bytes of the file that are fetched when a tensor of theirs is read.
 
     fetch: gives the bytes; nbytes: how many; swap: elements are in big-endian order;
-    budget: counts what is made beyond the bytes that the file has.
+    budget: of memory beyond the file's own bytes.
     """
 
     __slots__ = ("_copies", "budget", "fetch", "nbytes", "swap", "where")

@@ -116,7 +116,7 @@ def _changes_nothing(mask: ir.Value) -> bool:
     return _holds_everywhere(mask)
 
 
-# --- what always holds, beside a mask ---
+# --- causal conditions joined with a mask ---
 
 
 def _is_neutral(found: Match) -> str | None:

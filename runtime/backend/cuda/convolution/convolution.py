@@ -88,7 +88,7 @@ class _Convolution:
         lt.call("cudnnSetConvolutionMathType", self.conv, math)
         scalar = lt.ctypes.c_double if kind == "d" else lt.ctypes.c_float
         self.one, self.zero = scalar(1), scalar(0)
-        self.ends = {  # what is read, read, and written
+        self.ends = {  # the two inputs and the output
             FORWARD: (self.x, self.weight, self.y),
             INPUT: (self.weight, self.y, self.x),
             WEIGHT: (self.x, self.y, self.weight),

@@ -92,7 +92,7 @@ def _casts(kind: Any, out: Any, scaled: bool = False, weighed: bool = False) -> 
 
 
 def _launched(run: Any, rows: list[Any], piece: int, beside: tuple[Any, ...]) -> None:
-    """rows: what is read, what is written, and how much; a block takes a piece."""
+    """rows: source, target and number of elements; a block takes a piece."""
     for start in range(0, len(rows), _MOST):
         some = rows[start : start + _MOST]
         table, blocks = np.zeros((4, _MOST), np.int64), 0

@@ -31,7 +31,7 @@ class Window(NamedTuple):
 
 class Adjoint(Window):
     """The window of a transposed convolution: its places out are those that it goes
-    over, its places in those where it stands."""
+    over, its positions in those that contain it."""
 
     @property
     def axes(self) -> list[Axis]:

@@ -94,16 +94,16 @@ def _add_up(b: Builder, r: Rounded, summed: Sum, maps: Maps, out: Spot) -> None:
     dense, layout, width = maps.dense, summed.layout, summed.width
     fields: dict[str, Any] = {}
     for name, x in (("a", summed.a), ("b", summed.b)):
-        told = scheme(b, b.rounded[x.place])
+        rounding = scheme(b, b.rounded[x.place])
         held = codes(b, x, dense, layout, width, 0)
-        fields |= {name: held, f"{name}_scale": told["scale"]}
-        fields[f"{name}_zero"] = told["zero"]
-    told = scheme(b, r)
+        fields |= {name: held, f"{name}_scale": rounding["scale"]}
+        fields[f"{name}_zero"] = rounding["zero"]
+    rounding = scheme(b, r)
     (top, high, bottom), (left, wide, right) = maps.margined
     b.label = summed.label
     b.add(
-        "codes_sum", b.shares(2 * r.x.size), **fields, out=out, scale=told["scale"],
-        zero=told["zero"], images=maps.images, size0=high, size1=wide,
+        "codes_sum", b.shares(2 * r.x.size), **fields, out=out, scale=rounding["scale"],
+        zero=rounding["zero"], images=maps.images, size0=high, size1=wide,
         margin0=top + bottom, margin1=left + right, row=maps.row,
         start=(top * (left + wide + right) + left) * maps.row, y_low=r.low,
         y_high=r.high, low=summed.low, high=summed.high,
@@ -118,11 +118,11 @@ def values_of_sum(b: Builder, result: Value, r: Rounded) -> bool:
         return False
     maps, layout, width = _dense(summed), summed.layout, summed.width
     held, count = codes(b, result, maps, layout, width, 0), len(_places(maps))
-    told = scheme(b, r)
+    rounding = scheme(b, r)
     is_plain = layout == PLAIN
     b.add(
-        "dequantize", b.shares(r.x.size), x=held, scale=told["scale"],
-        zero=told["zero"], out=b.result(result, layout), rows=count,
+        "dequantize", b.shares(r.x.size), x=held, scale=rounding["scale"],
+        zero=rounding["zero"], out=b.result(result, layout), rows=count,
         width=width if is_plain else maps.row, row=maps.row,
         out_row=width if is_plain else LANES,
         out_block=LANES if is_plain else LANES * count,

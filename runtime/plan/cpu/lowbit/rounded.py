@@ -45,20 +45,20 @@ def by_product(
     """
     if not is_fixed(r):
         return False
-    told = {f"y_{part}": held for part, held in scheme(b, r).items()}
+    rounding = {f"y_{part}": held for part, held in scheme(b, r).items()}
     for number, step in enumerate(b.steps):
         fields = step.fields
         if step.kind != "quantized" or fields["out"] != source or fields[name]:
             continue
         if size is not None and (fields["rows"], fields["outs"]) != size:
             continue
-        if fields["y_scale"] and any(fields[key] != told[key] for key in told):
+        if fields["y_scale"] and any(fields[key] != rounding[key] for key in rounding):
             continue
-        told |= {name: out, **more}
-        for held in told.values():
+        rounding |= {name: out, **more}
+        for held in rounding.values():
             if isinstance(held, Spot):
                 held.buffer.used(number)
-        fields |= told
+        fields |= rounding
         return True
     return False
 

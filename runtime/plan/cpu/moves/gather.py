@@ -1,6 +1,6 @@
 """Lower gathers and scatters: slices, rows and elements by numbers of the call.
 
-A number out of range is a fault: the call runs eagerly, which says what is wrong.
+An index out of range is a fault: the call runs eagerly, which raises with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of a value's interior and of what is put around it."""
+"""Padding: copies of a value's interior, and of the borders around it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reductions along axes, and what is made of them: norms, softmax, cross entropy."""
+"""Reductions along axes, and operators built on them: norms, softmax, cross entropy."""

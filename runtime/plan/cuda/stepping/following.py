@@ -247,7 +247,7 @@ class Following(Dependencies):
             raise CaptureError(message)
         self.why = self.why or message
 
-    # --- what is left of it ---
+    # --- results ---
 
     def result(self, item: Any) -> Any:
         """A result, as it is; notes what no graph can give."""
