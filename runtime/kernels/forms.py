@@ -86,5 +86,5 @@ def interleaved(weight: Any, order: Sequence[int], hidden: int) -> Any:
     """(gates * hidden, hidden) as (block of hidden, hidden before, gate, LANES)"""
     w = np.zeros((len(order), whole(hidden), hidden), np.float32)
     w[:, :hidden] = weight.reshape(len(order), hidden, hidden)[list(order)]
-    w = w.reshape(len(order), -1, LANES, hidden)
-    return np.ascontiguousarray(w.transpose(1, 3, 0, 2))
+    blocks = w.reshape(len(order), -1, LANES, hidden)
+    return np.ascontiguousarray(blocks.transpose(1, 3, 0, 2))
