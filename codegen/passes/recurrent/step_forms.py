@@ -1,0 +1,203 @@
+"""Recognise one step of an LSTM or a GRU that is written out gate by gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Number,
+    Pattern,
+    either,
+    match,
+    op,
+)
+
+
+@dataclass(frozen=True)
+class Product:
+    """value @ matrix.T + bias; `transposed`: the matrix is (I, G * H)."""
+
+    node: ir.Node
+    nodes: tuple[ir.Node, ...]
+    value: ir.Value
+    matrix: ir.Value
+    transposed: bool
+    bias: ir.Value | None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Rows, G * H, and columns."""
+        rows, columns = g.static_dims(self.matrix) or (0, 0)
+        return (columns, rows) if self.transposed else (rows, columns)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step; its root gives the next h, of_x and of_h are summed into the gates."""
+
+    kind: str
+    root: ir.Node
+    nodes: tuple[ir.Node, ...]
+    of_x: Product
+    of_h: Product
+    states: tuple[ir.Value, ...]
+    results: tuple[ir.Value, ...]
+    order: tuple[int, ...]
+
+
+def step_of(root: ir.Node) -> Step | None:
+    """The step whose next h is this node's result; None if it is no such step."""
+    if root.domain:
+        return None
+    match root.op_type:
+        case "Mul":
+            return _lstm(root)
+        case "Add":
+            return _gru(root)
+    return None
+
+
+_C = op("Sigmoid", Any("f")) * Any("c") + op("Sigmoid", Any("i")) * op("Tanh", Any("g"))
+_LSTM = op("Sigmoid", Any("o")) * op("Tanh", _C)
+_NEW = op("Tanh", Any("in") + op("Sigmoid", Any("ir") + Any("hr")) * Any("hn"))
+_UPDATE = op("Sigmoid", Any("iz") + Any("hz"))
+_GRU = either(
+    (Any("h") - _NEW) * _UPDATE + _NEW,
+    (Number(1) - _UPDATE) * _NEW + _UPDATE * Any("h"),
+)
+
+
+def _lstm(root: ir.Node) -> Step | None:
+    for found in _matches(_LSTM, root):
+        gates = _blocks([found[name] for name in "ifgo"])
+        cell = next(n for n in found.nodes if n.op_type == "Add").outputs[0]
+        total = None if gates is None else gates[0].inputs[0]
+        made = None if total is None else total.producer()
+        if gates is None or made is None or made.op_type != "Add" or made.domain:
+            continue
+        both = [_product(value) for value in made.inputs]
+        if both[0] is None or both[1] is None:
+            continue
+        of_h, of_x = both if _is_hidden(both[0], both[1], found["c"]) else both[::-1]
+        assert of_h is not None
+        assert of_x is not None
+        nodes = (*found.nodes, gates[0], made)
+        states, results = (of_h.value, found["c"]), (root.outputs[0], cell)
+        return Step("LSTM", root, nodes, of_x, of_h, states, results, gates[1])
+    return None
+
+
+def _is_hidden(one: Product, other: Product, c: ir.Value) -> bool:
+    """Whether `one` is of h, which comes from where c comes from, else the first.
+
+    PyTorch writes the product of h first; where both fit, the numbers are the same.
+    """
+    size = one.sizes[0] // 4
+    if size not in (one.sizes[1], other.sizes[1]) or one.sizes[1] != other.sizes[1]:
+        return one.sizes[1] == size
+    before = _origin(c)
+    return _origin(one.value) is before or _origin(other.value) is not before
+
+
+def _origin(state: ir.Value) -> ir.Node | ir.Value:
+    """The step that made a state, or the value that it is a part of."""
+    node = state.producer()
+    while node is not None and not node.domain and node.op_type in _PARTS:
+        assert node.inputs[0] is not None
+        state = node.inputs[0]
+        node = state.producer()
+    return state if node is None else node
+
+
+_PARTS = frozenset(("Expand", "Gather", "Identity", "Slice", "Split", "Squeeze"))
+
+
+def _gru(root: ir.Node) -> Step | None:
+    for found in _matches(_GRU, root):
+        ways = [("i", "h"), ("h", "i")]
+        for r, z in ((r, z) for r in ways for z in ways):
+            of_x = _blocks([found[f"{r[0]}r"], found[f"{z[0]}z"], found["in"]])
+            of_h = _blocks([found[f"{r[1]}r"], found[f"{z[1]}z"], found["hn"]])
+            if of_x is None or of_h is None or of_x[1] != of_h[1]:
+                continue
+            x, h = (_product(split.inputs[0]) for split in (of_x[0], of_h[0]))
+            if x is None or h is None or h.value is not found["h"]:
+                continue
+            nodes = (*found.nodes, of_x[0], of_h[0])
+            results = (root.outputs[0],)
+            return Step("GRU", root, nodes, x, h, (h.value,), results, of_x[1])
+    return None
+
+
+def _matches(pattern: Pattern, root: ir.Node) -> Iterator[Match]:
+    return match(pattern, root.outputs[0], Match())
+
+
+def _blocks(gates: list[ir.Value]) -> tuple[ir.Node, tuple[int, ...]] | None:
+    """The Split of two axes' last into equal parts, the gates, and their places."""
+    split = gates[0].producer()
+    if split is None or split.op_type != "Split" or split.domain:
+        return None
+    parts = list(split.outputs)
+    shapes = [part.shape or ir.Shape([]) for part in parts]
+    if any(len(shape) != 2 or shape[1] != shapes[0][1] for shape in shapes):
+        return None
+    if not isinstance(shapes[0][1], int):
+        return None
+    if g.attribute(split, "axis", 0) not in (1, -1):
+        return None
+    if len(parts) != len(gates) or {id(p) for p in parts} != {id(v) for v in gates}:
+        return None
+    return split, tuple(parts.index(gate) for gate in gates)
+
+
+def _product(value: ir.Value | None) -> Product | None:
+    """How a value is a product with a weight."""
+    node = None if value is None else value.producer()
+    if node is None:
+        return None
+    if node.op_type == "Add" and not node.domain:
+        for factor, bias in (node.inputs, node.inputs[::-1]):
+            inner = _product(factor) if _is_vector(bias) else None
+            if inner is not None and inner.bias is None:
+                return Product(
+                    inner.node,
+                    (*inner.nodes, node),
+                    inner.value,
+                    inner.matrix,
+                    inner.transposed,
+                    bias,
+                )
+        return None
+    linear = (node.domain, node.op_type) == ("burnish", "Linear")
+    if not linear and (node.domain or node.op_type not in ("Gemm", "MatMul")):
+        return None
+    if node.op_type == "Gemm" and not _is_plain(node):
+        return None
+    x, matrix, *rest = node.inputs
+    bias = rest[0] if rest else None
+    tensor = g.constant(matrix)
+    if x is None or matrix is None or tensor is None or len(tensor.shape) != 2:
+        return None
+    if bias is not None and not _is_vector(bias):
+        return None
+    turned = not g.attribute(node, "transB", 0)
+    return Product(node, (node,), x, matrix, turned, bias)
+
+
+def _is_plain(node: ir.Node) -> bool:
+    """Whether a Gemm only multiplies and adds."""
+    scaled = ["alpha"] + ["beta"] * any(node.inputs[2:])
+    plain = all(g.attribute(node, name, 1.0) == 1 for name in scaled)
+    return plain and not g.attribute(node, "transA", 0)
+
+
+def _is_vector(value: ir.Value | None) -> bool:
+    tensor = g.constant(value)
+    return tensor is not None and len(tensor.shape) == 1
