@@ -94,6 +94,9 @@ RECORDS = (
     _record("softmax", "x out", "rows width inner zero_if_empty is_log"),
     _record("reduce", "x out", "mode outer width inner", "scale"),
     _record("arg_max", "x out", "outer width inner is_min last"),
+    _record("fold", "x out", "mode outer width inner"),
+    _record("top_k", "x out space", "outer width inner k largest is_int"),
+    _record("look_up", "x keys values others out", "count keys_count bytes is_int"),
     _record(
         "attention",
         "q k v mask keep out kept space",
@@ -341,6 +344,7 @@ for sums of 16 outputs in integers, and of 32 in floats."""
 DIGITS = {"bytes": 112, "block": 32}
 """Of values as digits: the bytes of a block, and its values."""
 REDUCTIONS = {"sum": 0, "max": 1}
+FOLDS = {"min": 0, "prod": 1, "log_sum_exp": 2}
 VOTES = {"sum": 0, "min": 1, "max": 2}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 POWERS = {"block": 1 << 12}
@@ -430,6 +434,7 @@ def header() -> str:
     lines.append(_enum("CELL", CELLS))
     lines.append(_enum("GEMV", GEMV))
     lines.append(_enum("REDUCE", REDUCTIONS))
+    lines.append(_enum("FOLD", FOLDS))
     lines.append(_enum("DECAY", DECAYS))
     lines.append(_enum("POWERS", POWERS))
     lines.append(_enum("FORMULA", FORMULA))

@@ -33,16 +33,16 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     list of floats.
     """
     xp = namespace(x)
-    table = _table(xp, values, dtype)
+    table = listed(xp, values, dtype)
     default = xp.asarray(default, table.dtype).reshape(())
     if not len(table):
         return xp.full(x.shape, default.item(), table.dtype)
     if x.dtype.kind == "O":
-        known = {key: i for i, key in enumerate(_table(xp, keys, None).tolist())}
+        known = {key: i for i, key in enumerate(listed(xp, keys, None).tolist())}
         found = (known.get(text, -1) for text in x.ravel())
         place = np.fromiter(found, np.int64, x.size).reshape(x.shape)
         return xp.where(place < 0, default, table[place])
-    held = _table(xp, keys, x.dtype)
+    held = listed(xp, keys, x.dtype)
     order = xp.argsort(held, kind="stable")
     place = xp.searchsorted(held[order], x, side="right") - 1
     place = order[xp.maximum(place, 0)]
@@ -52,7 +52,7 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     return xp.where(same, table[place], default)
 
 
-def _table(xp: Any, values: Any, dtype: Any) -> Any:
+def listed(xp: Any, values: Any, dtype: Any) -> Any:
     """A list as an array: strings as objects, floats as float32."""
     if hasattr(values, "dtype"):
         return values if dtype is None else values.astype(dtype)

@@ -22,7 +22,7 @@ from burnish.plan.cpu.lowbit.rounding import moved
 from burnish.plan.cpu.lowbit.sequences import rounded_sequences
 from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
-from burnish.plan.cpu.moves import along, gather, joined
+from burnish.plan.cpu.moves import along, gather, joined, lookup
 from burnish.plan.cpu.products import batched, einsum
 from burnish.plan.cpu.reductions import loss, moments, rows
 from burnish.plan.cpu.samples.chosen import stretches
@@ -48,6 +48,7 @@ __all__ = [
     "gather",
     "gradients",
     "joined",
+    "lookup",
     "loss",
     "lower",
     "lower_by_sample",

@@ -137,6 +137,7 @@ _FORMULAS: dict[str, tuple[tuple[Any, ...], str]] = {
         "add 6 11, neg 12",
     ),
     "prelu_of": ((), "leak 0 0 1"),
+    "is_nan": ((), "unequal 0 0"),
     "sign": ((0.0, 1.0, -1.0), "less 0 1, where 4 3 0, greater 0 1, where 6 2 5"),
     "softsign": ((1.0,), "abs 0, add 2 1, div 0 3"),
     "celu": (

@@ -238,10 +238,15 @@ def test_a_layer_of_trees():
     assert layer.num_params == 0
 
 
-def test_rows_as_dictionaries():
-    assert ops.zip_map(Tensor([[0.25, 0.75]]), ["no", "yes"]) == [
-        {"no": 0.25, "yes": 0.75}
-    ]
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 20])
+def test_rows_as_dictionaries(rows):
+    x, keys = np.arange(2.0 * rows).reshape(rows, 2), ["no", "yes"]
+    want = [{"no": 2.0 * i, "yes": 2.0 * i + 1} for i in range(rows)]
+    for given in (x, Tensor(x)):
+        assert ops.zip_map(given, keys) == want
+        if rows:
+            with pytest.raises(ValueError, match="zip"):
+                ops.zip_map(given, keys[:1])
 
 
 def _solved(wins: np.ndarray, classes: int) -> np.ndarray:

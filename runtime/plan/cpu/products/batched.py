@@ -15,26 +15,33 @@ _ROWS = 48  # of a unit, as in matmul.c
 
 @lower("matmul")
 def matmul(b: Builder, node: Node) -> None:
-    """a (..., n, k) @ b (..., k, m)"""
+    """a (..., n, k) @ b (..., k, m); a vector is a row of a, or a column of b."""
     check(node, *node.args)
     ranks = [len(arg.shape) for arg in node.args]
-    need(min(ranks) > 1, "a vector is among its inputs")
+    need(min(ranks), "an input has no axes")
     need(max(ranks) <= _BATCH + 2, f"it has {max(ranks)} axes")
-    shape = (1,) * (_BATCH + 2 - len(node.result.shape)) + node.result.shape
+    shape = node.result.shape
+    if ranks[1] == 1:
+        shape = (*shape, 1)
+    if ranks[0] == 1:
+        shape = (*shape[:-1], 1, shape[-1])
+    shape = (1,) * (_BATCH + 2 - len(shape)) + shape
     *batch, rows, n = shape
     k = node.args[0].shape[-1]
     need(k, "it sums nothing")
     fields = {}
     for name, arg in zip("ab", node.args, strict=True):
         spot, steps = _strided(b, arg, in_lines=name == "a")
+        sizes = arg.shape
+        if len(sizes) == 1 and name == "b":
+            sizes, steps = (*sizes, 1), (*steps, 1)
         lead = (0,) * (_BATCH + 2 - len(steps))
-        sizes = (1,) * len(lead) + arg.shape
-        steps = (*lead, *steps)
+        sizes, steps = (1,) * len(lead) + sizes, (*lead, *steps)
         fields[name] = spot
         for i in range(_BATCH):
             fields[f"{name}{i}"] = steps[i] if sizes[i] != 1 else 0
         fields[f"{name}_row"] = steps[-2]
-        fields[f"{name}_column"] = 1 if arg.shape[-1] == 1 else steps[-1]
+        fields[f"{name}_column"] = 1 if sizes[-1] == 1 else steps[-1]
     flops = 2 * math.prod(shape) * k
     shares = b.shares(flops / 8, math.prod(batch) * -(-rows // _ROWS))
     room = k * LANES * blocks(n)
@@ -70,7 +77,7 @@ def _strided(
     if isinstance(arg, Constant):
         return b.constant(arg), strides(arg.shape)
     spot, steps = b.strided(arg)
-    is_in_lines = 1 in (steps[-1], steps[-2], *arg.shape[-2:])
+    is_in_lines = 1 in (*steps[-2:], *arg.shape[-2:])
     if in_lines and not is_in_lines:
         return b.spot(arg), strides(arg.shape)
     return spot, steps

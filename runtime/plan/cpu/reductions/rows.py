@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from burnish.kernels.records import REDUCTIONS
+from burnish.kernels.records import FOLDS, REDUCTIONS
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, blocks
 from burnish.plan.cpu.table import check, lower, need
@@ -69,29 +69,50 @@ def layer_norm(b: Builder, node: Node) -> None:
 
 @lower("reduce_mean", "reduce_sum", "reduce_max")
 def reduce(b: Builder, node: Node) -> None:
-    x = node.args[0]
-    need(isinstance(x, Value) and x.shape, "its input has no axes")
-    check(node, x)
-    rank = len(x.shape)
-    axes = node.options["axes"]
-    axes = (axes,) if isinstance(axes, int) else axes
-    axes = tuple(range(rank)) if axes is None else sorted(a % rank for a in axes)
-    need(axes, "it reduces no axis")
-    need(axes[-1] - axes[0] == len(axes) - 1, "its axes are not side by side")
+    x, axes = _reduced(node)
     width = math.prod(x.shape[a] for a in axes)
-    is_map = b.blocked_axis(x) == 1 and axes[0] == 2 and axes[-1] == rank - 1
+    is_map = b.blocked_axis(x) == 1 and axes[0] == 2 and axes[-1] == len(x.shape) - 1
     if is_map:
         outer, inner = blocks(x.shape[1]) * x.shape[0], LANES
         source, out = b.spot(x, CHANNELS), b.result(node.result, CHANNELS)
     else:
-        outer = math.prod(x.shape[: axes[0]])
-        inner = math.prod(x.shape[axes[-1] + 1 :])
+        outer, inner = _around(x, axes)
         source, out = b.spot(x), b.result(node.result)
     b.add(
         "reduce", b.shares(2 * x.size), x=source, out=out, outer=outer, width=width,
         inner=inner, mode=REDUCTIONS["max" if node.name == "reduce_max" else "sum"],
         scale=1 / width if node.name == "reduce_mean" else 1.0,
     )  # fmt: skip
+
+
+@lower("reduce_min", "reduce_prod", "reduce_log_sum_exp")
+def fold(b: Builder, node: Node) -> None:
+    x, axes = _reduced(node)
+    outer, inner = _around(x, axes)
+    b.add(
+        "fold", b.shares(8 * x.size, outer), x=b.spot(x), out=b.result(node.result),
+        mode=FOLDS[node.name.removeprefix("reduce_")], outer=outer,
+        width=math.prod(x.shape[a] for a in axes), inner=inner,
+    )  # fmt: skip
+
+
+def _reduced(node: Node) -> tuple[Value, tuple[int, ...]]:
+    """What a node reduces, and along which axes: some that are side by side."""
+    x = node.args[0]
+    need(isinstance(x, Value) and x.shape, "its input has no axes")
+    check(node, x)
+    need(x.size, "it has no elements")
+    rank, axes = len(x.shape), node.options["axes"]
+    axes = (axes,) if isinstance(axes, int) else axes
+    axes = tuple(range(rank)) if axes is None else sorted(a % rank for a in axes)
+    need(axes, "it reduces no axis")
+    need(axes[-1] - axes[0] == len(axes) - 1, "its axes are not side by side")
+    return x, tuple(axes)
+
+
+def _around(x: Value, axes: tuple[int, ...]) -> tuple[int, int]:
+    """The sizes before the first of these axes and behind the last."""
+    return math.prod(x.shape[: axes[0]]), math.prod(x.shape[axes[-1] + 1 :])
 
 
 _WIDE = 1 << 10

@@ -1,0 +1,115 @@
+"""Tables of keys, the best of a line, running sums, products: as in the plain call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burnish import Tensor, ops
+from tests.runtime.plan.checks import check
+
+pytestmark = pytest.mark.usefixtures("canaries")
+
+INF, NAN = np.inf, np.nan
+ODD = np.array([[1, NAN, -INF, 2, 2, INF, -0.0, 0.0, NAN], [3] * 9], np.float32)
+
+
+def drawn(*shape: int, dtype: str = "float32", seed: int = 0) -> Tensor:
+    """Whole numbers, so that many are equal."""
+    random = np.random.default_rng(seed)
+    return Tensor(random.integers(-3, 4, shape).astype(dtype))
+
+
+def planned(function: Any, *args: Tensor) -> Any:
+    """The compiled function, which runs nothing eagerly and gives the same numbers."""
+    fast = check(function, *args)
+    assert not fast.planned(*args).eager
+    return fast
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_the_best_of_each_line(axis: int, dtype: str, largest: bool) -> None:
+    x = drawn(4, 7, 33, dtype=dtype)
+    for k in (1, 3, x.shape[axis]):
+        planned(
+            lambda x, k=k: ops.top_k(x, k, axis=axis, largest=largest),
+            x,
+        )
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_best_among_nan_and_infinities(largest: bool) -> None:
+    planned(lambda x: ops.top_k_places(x, k=9, largest=largest), Tensor(ODD))
+    wide = np.random.default_rng(1).standard_normal((3, 400)).astype(np.float32)
+    wide[0, ::7], wide[1] = np.inf, 0
+    planned(lambda x: ops.top_k_places(x, k=5, largest=largest), Tensor(wide))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("shape", [(7,), (3, 5, 6), (40, 3)])
+def test_running_sums(shape: Any, exclusive: bool, reverse: bool) -> None:
+    options = {"axis": -1, "exclusive": exclusive, "reverse": reverse}
+    planned(lambda x: ops.cum_sum(x, **options), drawn(*shape))
+
+
+FOLDS = ["reduce_min", "reduce_prod", "reduce_log_sum_exp"]
+
+
+@pytest.mark.parametrize("axes", [0, 1, -1, (1, 2), None])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("name", FOLDS)
+def test_folds(name: str, keepdims: bool, axes: Any) -> None:
+    options = {"axes": axes, "keepdims": keepdims}
+    planned(lambda x: getattr(ops, name)(x, **options), drawn(3, 4, 21))
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_folds_of_nan_and_infinities(name: str) -> None:
+    rows = np.array([[INF, 1], [-INF, -INF], [-INF, 2], [NAN, 1], [1, NAN]], np.float32)
+    large = np.array([[1000, 999], [-1000, -1001]], np.float32)
+    for x in (rows, rows.T, large):
+        planned(lambda x: getattr(ops, name)(x, axes=1), Tensor(x.copy()))
+
+
+KEYS: dict[str, tuple[Any, Any]] = {
+    "float32": ([2.0, NAN, -1.0, 0.0, 2.0], [1, 2, 3, 4, 5]),
+    "int64": ([7, -1, 3, 7], [0.5, NAN, 1.5, 2.5]),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("values", ["float32", "int64", "float64"])
+def test_labels(kind: str, values: str) -> None:
+    keys, made = KEYS[kind]
+    made = np.nan_to_num(np.array(made)).astype(values)
+    x = np.array([[-1, 0, 7, 2, 3], [4, -7, 2, 0, 1]], kind)
+    if kind == "float32":
+        x[0, 2], x[1, 3] = np.nan, -0.0
+    for given in (keys, np.array(keys, kind)):
+        planned(
+            lambda x, given=given: ops.label_encoder(x, given, made, default=-5),
+            Tensor(x),
+        )
+
+
+def test_is_nan() -> None:
+    planned(ops.is_nan, Tensor(ODD))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((5,), (5,)),
+        ((4, 5), (5,)),
+        ((5,), (5, 3)),
+        ((2, 4, 5), (5,)),
+        ((5,), (2, 5, 3)),
+    ],
+)
+def test_products_with_vectors(a: Any, b: Any) -> None:
+    planned(lambda x, y: ops.matmul(x, y), drawn(*a), drawn(*b, seed=1))
