@@ -6,6 +6,8 @@
 #include "softmax.h"
 #include "softmax_columns.h"
 
+enum { ADJACENT = 4 };  // vectors of columns at a time: as much of a row as is fetched
+
 // scale * x + shift for each element, with weight and bias where there are some.
 static void moved(const float *x, float *y, int64_t n, float mean, float scale,
                   const float *weight, const float *bias) {
@@ -99,43 +101,61 @@ void softmax(const void *record, const call *c, int64_t part, int64_t parts) {
     }
 }
 
-// The sum of n vectors, `step` elements apart. Sums of 16 are summed by 16 and so on, so
-// that rounding does not grow with n.
-INLINE vec column_sum(const float *x, int64_t n, int64_t step, int64_t some) {
+// The sums of n vectors, `step` elements apart, for V adjacent ones. Sums of 16 are summed
+// by 16 and so on, so that rounding does not grow with n.
+INLINE void column_sums(const int V, const float *x, int64_t n, int64_t step, int64_t some,
+                        vec *total) {
     enum { TOGETHER = 16, LEVELS = 8 };
-    vec sums[LEVELS] = {{0}};
+    vec sums[LEVELS][ADJACENT] = {{{0}}};
     for (int64_t start = 0, parts = 1; start < n; start += TOGETHER, parts++) {
         const int64_t end = start + TOGETHER < n ? start + TOGETHER : n;
-        vec part = {0};
+        vec part[ADJACENT] = {{0}};
         for (int64_t k = start; k < end; k++)
-            part += some == WIDTH ? load(x + k * step) : load_some(x + k * step, some);
-        sums[0] += part;
+            UNROLLED for (int v = 0; v < V; v++)
+                part[v] += load_up_to(x + k * step + v * WIDTH, some);
+        UNROLLED for (int v = 0; v < V; v++) sums[0][v] += part[v];
         int64_t full = parts;
         for (int level = 1; level < LEVELS && full % TOGETHER == 0; level++) {
-            sums[level] += sums[level - 1], sums[level - 1] = (vec){0};
+            UNROLLED for (int v = 0; v < V; v++)
+                sums[level][v] += sums[level - 1][v], sums[level - 1][v] = (vec){0};
             full /= TOGETHER;
         }
     }
-    vec total = sums[0];
-    for (int level = 1; level < LEVELS; level++) total += sums[level];
-    return total;
+    UNROLLED for (int v = 0; v < V; v++) {
+        total[v] = sums[0][v];
+        for (int level = 1; level < LEVELS; level++) total[v] += sums[level][v];
+    }
 }
 
-INLINE vec column_greatest(const float *x, int64_t n, int64_t step, int64_t some) {
-    vec most = all(-INFINITY);
+INLINE void columns_greatest(const int V, const float *x, int64_t n, int64_t step,
+                             int64_t some, vec *most) {
+    UNROLLED for (int v = 0; v < V; v++) most[v] = all(-INFINITY);
     for (int64_t k = 0; k < n; k++)
-        most = greater(most, some == WIDTH ? load(x + k * step) : load_some(x + k * step, some));
-    return most;
+        UNROLLED for (int v = 0; v < V; v++)
+            most[v] = greater(most[v], load_up_to(x + k * step + v * WIDTH, some));
+}
+
+// V vectors of columns of x (n, inner); of one, `some` are there.
+INLINE void some_columns(const int V, const reduce_record *r, const float *x, int64_t some,
+                         float *out) {
+    vec made[ADJACENT];
+    if (r->mode == REDUCE_MAX)
+        columns_greatest(V, x, r->width, r->inner, some, made);
+    else
+        column_sums(V, x, r->width, r->inner, some, made);
+    const float scale = r->mode == REDUCE_MAX ? 1 : (float)r->scale;
+    UNROLLED for (int v = 0; v < V; v++)
+        store_some(out + v * WIDTH, made[v] * scale, some);
 }
 
 // out (outer, inner) of x (outer, n, inner).
 static void columns(const reduce_record *r, const float *x, float *out) {
-    for (int64_t i = 0; i < r->inner; i += WIDTH) {
-        const int64_t some = r->inner - i < WIDTH ? r->inner - i : WIDTH;
-        const vec made = r->mode == REDUCE_MAX
-                             ? column_greatest(x + i, r->width, r->inner, some)
-                             : column_sum(x + i, r->width, r->inner, some) * (float)r->scale;
-        store_some(out + i, made, some);
+    int64_t i = 0;
+    for (; i + ADJACENT * WIDTH <= r->inner; i += ADJACENT * WIDTH)
+        some_columns(ADJACENT, r, x + i, WIDTH, out + i);
+    for (; i < r->inner; i += WIDTH) {
+        const int64_t rest = r->inner - i;
+        some_columns(1, r, x + i, rest < WIDTH ? rest : WIDTH, out + i);
     }
 }
 

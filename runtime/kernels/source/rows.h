@@ -13,11 +13,16 @@
         if (rest) { some; }                            \
     }
 
+enum { FETCHED = 512 };  // elements that memory is asked for before they are read
+
 static inline float short_sum(const float *x, int64_t n) {
     vec s[4] = {{0}};
     int64_t i = 0;
     for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)
-        UNROLLED for (int u = 0; u < 4; u++) s[u] += load(x + i + u * WIDTH);
+        UNROLLED for (int u = 0; u < 4; u++) {
+            __builtin_prefetch(x + i + u * WIDTH + FETCHED);
+            s[u] += load(x + i + u * WIDTH);
+        }
     for (; i + WIDTH <= n; i += WIDTH) s[0] += load(x + i);
     float total = sum_of((s[0] + s[1]) + (s[2] + s[3]));
     for (; i < n; i++) total += x[i];

@@ -19,6 +19,9 @@ _CHAIN = 1 << 9
 _LONGEST = 1 << 14
 """Elements of a row at most, which are added in 64 chains."""
 
+_WIDE = 64
+"""Columns from which sums of first axes are worth the kernel, where rows are more."""
+
 
 def _register(function, mode, least):
     """A kernel of a reduction."""
@@ -34,13 +37,11 @@ def _register(function, mode, least):
                 return np.full((1,) * x.ndim, y) if keepdims else y
         return function.value(x, axes=axes, keepdims=keepdims)
 
-    def _reduced(x, keepdims, rows, width, shape):
-        y = np.empty(
-            shape + (1,) * (x.ndim - len(shape)) if keepdims else shape, x.dtype
-        )
+    def _reduced(x, keepdims, sides, shape, whole):
+        y = np.empty(whole if keepdims else shape, x.dtype)
         launch(
-            "reduce", 2 * x.size, x=x, out=y, mode=_number(mode), outer=rows,
-            width=width, inner=1, scale=1 / width if is_mean else 1.0,
+            "reduce", 2 * x.size, x=x, out=y, mode=_number(mode), **sides,
+            scale=1 / sides["width"] if is_mean else 1.0,
         )  # fmt: skip
         return y
 
@@ -56,18 +57,24 @@ def _number(mode):
 
 @functools.lru_cache(1 << 10)
 def _sides(shape, axes, least):
-    """Rows of the last axes, how long they are, and the shape of the other axes.
+    """Sizes ahead of axes, of them and behind them; the result's shape, and with 1s.
 
-    None where the axes are others, and where NumPy is as fast: for one row, for sums of
-    at most `least`, which are products, and over other axes.
+    None where the axes are others than the first or the last ones, and where NumPy is
+    as fast: for one row, for sums of at most `least`, which are products, for few
+    columns, and for more columns than rows.
     """
-    chosen = reduced_axes(axes, len(shape))
-    first = len(shape) - len(chosen)
-    if not 0 < first < len(shape) or min(chosen) != first:
+    chosen = sorted(reduced_axes(axes, len(shape)))
+    count, last = len(chosen), len(shape) - len(chosen)
+    if not 0 < count < len(shape) or chosen[-1] - chosen[0] >= count:
         return None
-    rows, width = prod(shape[:first]), prod(shape[first:])
-    known = rows > 1 and least < width <= _LONGEST
-    return (rows, width, shape[:first]) if known else None
+    rest = shape[:last] if chosen[0] == last else shape[count:]
+    width, size = prod(shape) // max(1, prod(rest)), prod(rest)
+    whole = tuple(1 if i in chosen else n for i, n in enumerate(shape))
+    if chosen[0] == last:
+        sides = {"outer": size, "width": width, "inner": 1}
+        return (sides, rest, whole) if size > 1 and least < width <= _LONGEST else None
+    sides = {"outer": 1, "width": width, "inner": size}
+    return (sides, rest, whole) if not chosen[0] and _WIDE <= size < width else None
 
 
 def _is_all(shape, axes):

@@ -36,6 +36,22 @@ def test_reductions(op, axes, keepdims, launched):
 
 
 @pytest.mark.parametrize("op", [ops.reduce_sum, ops.reduce_mean, ops.reduce_max])
+@pytest.mark.parametrize("columns", [64, 67, 150])
+@pytest.mark.parametrize("axes", [0, (1, 0), (0, -2)])
+def test_reductions_of_more_rows_than_columns(axes, columns, op, launched):
+    x = values(17, 31, columns)
+    if axes == 0:
+        x = x.reshape(-1, columns)
+    for keepdims in (False, True):
+        options = {"axes": axes, "keepdims": keepdims}
+        (y,) = same_for_any_threads(lambda given=options: op(x, **given))
+        close(y, op.value(*wide([x]), **options), 64)
+    x[(3,) * x.ndim], x[(5,) * x.ndim] = np.nan, np.inf
+    close(op(x, axes=axes), op.value(*wide([x]), axes=axes), 64)
+    assert set(launched) == {"reduce"}
+
+
+@pytest.mark.parametrize("op", [ops.reduce_sum, ops.reduce_mean, ops.reduce_max])
 def test_reductions_of_odd_numbers(op):
     x = values(4, 540)
     x[0, 3], x[1, 539], x[2, 7] = np.nan, np.inf, -np.inf
