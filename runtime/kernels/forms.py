@@ -13,7 +13,7 @@ LANES = 16
 EXAMPLES = 8
 """Examples that go back through time together, as in recurrent_gradient.c"""
 
-_TOGETHER = 4  # examples that go forward in time together at most, as in recurrent.c
+_TOGETHER = 8  # examples that go forward in time together at most, as in recurrent.c
 
 CHUNK = 32
 """Rows with a sum of their own in a weight's gradient, as in row_gradients.c"""

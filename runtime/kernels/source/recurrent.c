@@ -11,7 +11,7 @@
 // Examples whose gates are computed together, from one pass over the weights: as many as
 // have room in registers.
 #if WIDTH == 16
-enum { TOGETHER = 4 };
+enum { TOGETHER = 8 };
 #else
 enum { TOGETHER = 1 };
 #endif
@@ -28,23 +28,44 @@ typedef struct {
     float *acted;        // where what a GRU's reset gate acts on goes, or 0
 } moment;
 
-// acc of `gates` gates of one block of R examples: h times weights.
-INLINE void gates_of(const int R, const int gates, const moment *m, const float *w,
-                     vec acc[TOGETHER][4][PARTS]) {
-    const float *h[TOGETHER];
-    UNROLLED for (int e = 0; e < R; e++) {
-        h[e] = m[e].before;
-        UNROLLED for (int g = 0; g < gates; g++)
-            UNROLLED for (int v = 0; v < PARTS; v++) acc[e][g][v] = (vec){0};
-    }
+// Number k of an example's h. Two pointers reach eight examples, which leaves registers.
+INLINE vec input(const float *const h[2], int64_t apart, int e, int64_t k) {
+    return all(h[e / 4][e % 4 * apart + k]);
+}
+
+// acc of gates `first` to `first + some` of one block of R examples: h times weights.
+INLINE void gates_of(const int R, const int first, const int some, const int gates,
+                     const moment *m, const float *w, vec acc[TOGETHER][4][PARTS]) {
+    const float *const h[2] = {m[0].before, m[R > 4 ? 4 : 0].before};
+    const int64_t apart = R > 1 ? m[1].before - m[0].before : 0;
+    vec sums[TOGETHER][4][PARTS];
+    UNROLLED for (int e = 0; e < R; e++) UNROLLED for (int g = 0; g < some; g++)
+        UNROLLED for (int v = 0; v < PARTS; v++) sums[e][g][v] = (vec){0};
+    w += first * LANES;
     for (int64_t k = 0; k < m->r->hidden; k++, w += gates * LANES) {
-        vec s[TOGETHER];
-        UNROLLED for (int e = 0; e < R; e++) s[e] = all(h[e][k]);
-        UNROLLED for (int g = 0; g < gates; g++) UNROLLED for (int v = 0; v < PARTS; v++) {
-            const vec row = load(w + g * LANES + v * WIDTH);
-            UNROLLED for (int e = 0; e < R; e++) acc[e][g][v] += s[e] * row;
+        vec in[TOGETHER], row[4][PARTS];
+        if (R <= 4) {  // few inputs wait in registers, or else few weights
+            UNROLLED for (int e = 0; e < R; e++) in[e] = input(h, apart, e, k);
+            UNROLLED for (int g = 0; g < some; g++)
+                UNROLLED for (int v = 0; v < PARTS; v++) {
+                    row[g][v] = load(w + g * LANES + v * WIDTH);
+                    UNROLLED for (int e = 0; e < R; e++)
+                        sums[e][g][v] += in[e] * row[g][v];
+                }
+        } else {
+            UNROLLED for (int g = 0; g < some; g++)
+                UNROLLED for (int v = 0; v < PARTS; v++)
+                    row[g][v] = load(w + g * LANES + v * WIDTH);
+            UNROLLED for (int e = 0; e < R; e++) {
+                in[e] = input(h, apart, e, k);
+                UNROLLED for (int g = 0; g < some; g++)
+                    UNROLLED for (int v = 0; v < PARTS; v++)
+                        sums[e][g][v] += in[e] * row[g][v];
+            }
         }
     }
+    UNROLLED for (int e = 0; e < R; e++) UNROLLED for (int g = 0; g < some; g++)
+        UNROLLED for (int v = 0; v < PARTS; v++) acc[e][first + g][v] = sums[e][g][v];
 }
 
 // The inputs' share of gate g for the units from `start` on.
@@ -117,15 +138,20 @@ INLINE void some_units(const int R, const moment *m, const float *weight, int64_
     const float *w = weight + j * r->hidden * r->gates;
     switch (r->mode) {
     case CELL_LSTM:
-        gates_of(R, 4, m, w, acc);
+        if (R <= 4)
+            gates_of(R, 0, 4, 4, m, w, acc);
+        else {  // two gates at a time, so that all examples have room in registers
+            gates_of(R, 0, 2, 4, m, w, acc);
+            gates_of(R, 2, 2, 4, m, w, acc);
+        }
         for (int e = 0; e < R; e++) lstm_block(m + e, j, acc[e]);
         break;
     case CELL_GRU:
-        gates_of(R, 3, m, w, acc);
+        gates_of(R, 0, 3, 3, m, w, acc);
         for (int e = 0; e < R; e++) gru_block(m + e, j, acc[e]);
         break;
     default:
-        gates_of(R, 1, m, w, acc);
+        gates_of(R, 0, 1, 1, m, w, acc);
         for (int e = 0; e < R; e++) plain_block(m + e, j, acc[e]);
     }
 }
@@ -136,7 +162,11 @@ static void units(int64_t examples, const moment *m, const float *weight, int64_
 #if WIDTH == 16
     case 2: some_units(2, m, weight, j); break;
     case 3: some_units(3, m, weight, j); break;
-    default: some_units(4, m, weight, j);
+    case 4: some_units(4, m, weight, j); break;
+    case 5: some_units(5, m, weight, j); break;
+    case 6: some_units(6, m, weight, j); break;
+    case 7: some_units(7, m, weight, j); break;
+    default: some_units(8, m, weight, j);
 #endif
     }
 }
@@ -179,8 +209,9 @@ void recurrent(const void *record, const call *c, int64_t part, int64_t parts) {
     const recurrent_record *r = record;
     float *space = (float *)at(c, r->space) + part * r->room;
     SHARE(r->count);
-    for (int64_t u = first; u < behind; u += TOGETHER) {
-        const int64_t left = behind - u;
-        some_examples(r, c, u, left < TOGETHER ? left : TOGETHER, space);
+    const int64_t count = behind - first, groups = (count + TOGETHER - 1) / TOGETHER;
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t from = count * g / groups, to = count * (g + 1) / groups;
+        some_examples(r, c, first + from, to - from, space);
     }
 }

@@ -384,14 +384,15 @@ CELLS = {
 }
 
 
+@pytest.mark.parametrize("examples", [1, 3, 5, 8, 13])
 @pytest.mark.parametrize("hidden", [1, 7, 16, 33])
 @pytest.mark.parametrize("name", CELLS)
-def test_recurrent_layers(name, hidden):
+def test_recurrent_layers(name, hidden, examples):
     d = Draw(hidden)
     layer = CELLS[name](d.number(1, 20), hidden)
     wide = CELLS[name](layer.input_size, hidden, dtype="float64")
     wide.load_state_dict({k: v.astype(np.float64) for k, v in arrays(layer).items()})
-    x = d.tensor(d.number(1, 9), d.number(1, 5), layer.input_size)
+    x = d.tensor(d.number(1, 9), examples, layer.input_size)
     fast = check(layer, x)
     assert "0 eager calls" in fast.plan(x)
     wanted = wide(Tensor(x.data.astype(np.float64)))

@@ -268,7 +268,7 @@ def times(
     ins = _length(b, ins)
     step, lanes = (LANES, LANES) if blocked else (ins, ins)
     tail = ins % LANES or LANES if blocked else ins
-    nr = fitting(b.rows, 12, count) if outs > LANES else 1
+    nr = fitting(b.rows, blocks(outs), count, exact=False)
     w = Window((count,), (count,), (1,), (1,), (1,), (0,))
     tiles = tiled(1, w, b.rows[nr], step, lanes, tail, (LANES,))
     is_whole = not residual and outs % (nr * LANES) == 0

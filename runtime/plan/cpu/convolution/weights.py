@@ -206,12 +206,18 @@ def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Con
     )
 
 
-def fitting(rows: list[int], count: int, places: int) -> int:
-    """The number of channel blocks of a tile, a divisor of `count`."""
-    usable = [nr for nr in range(1, 5) if rows[nr] and count % nr == 0]
-    few = [nr for nr in usable if rows[nr] >= places]
-    if few:
-        return max(few)
-    return max(
-        (nr for nr in usable if nr < 4), key=lambda nr: min(rows[nr] * nr, 27 + nr)
-    )
+def fitting(rows: list[int], count: int, places: int, *, exact: bool = True) -> int:
+    """How many blocks of channels a tile has, of `count`, for so many places.
+
+    rows: the most places of a tile, by its blocks. exact: tiles fill `count`.
+    """
+
+    def cost(nr: int) -> float:
+        """Products and loads, in the time of a product; eight are under way at once."""
+        tiles = -(-places // rows[nr])
+        height = places / tiles
+        work = max(nr * height, 8) + 0.6 * nr + height / 8
+        return -(-count // nr) * tiles * work
+
+    usable = [nr for nr in (1, 2, 3, 4) if rows[nr] and not (exact and count % nr)]
+    return min(usable, key=cost)
