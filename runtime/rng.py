@@ -135,7 +135,8 @@ def keep_mask(shape: tuple[int, ...], probability: float, device: Device) -> Arr
     same on a CPU and on a GPU.
     """
     if device.kind == "cuda":
-        return random.keep_mask(shape, probability, key, device.index)
+        with device.computing():
+            return random.keep_mask(shape, probability, key)
     from burnish.kernels import direct
 
     count, drawn = prod(shape), key()

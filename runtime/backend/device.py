@@ -108,14 +108,15 @@ class Device(Place):
         if self.kind == "cpu":
             held = xp.asarray(on_host(array), dtype)
             return _text(held) if held.dtype.kind in "UST" else held
+        if self.kind == "cuda" and type(array) is xp.ndarray:
+            is_here = array.data.device_id == self.index
+            if is_here and (dtype is None or array.dtype == dtype):
+                return array
         if _holds_text(array):
             raise DeviceError(f"device {self}: strings live on the host, on 'cpu'")
         if self.kind != "cuda":
             own = namespace(array) is xp
             return xp.asarray(array if own else on_host(array), dtype)
-        here = type(array) is xp.ndarray and array.data.device_id == self.index
-        if here and (dtype is None or array.dtype == dtype):
-            return array
         with xp.cuda.Device(self.index):
             return xp.asarray(array, dtype)
 

@@ -4,18 +4,24 @@ import ctypes
 import inspect
 import shutil
 import subprocess
+from functools import partial
 
 import numpy as np
 import pytest
 
 from burnish import ops, optim
-from burnish.backend.cuda.elementwise import fused, optimizer
+from burnish.backend.cuda.convolution.windows import _divisor
+from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.kernels import render
 from burnish.backend.symbols import Script, Unwritten
 from burnish.operator import registry
 from burnish.ops import _gpu as _gpu  # registers kernels for CuPy's arrays
 from burnish.ops._kernels import slopes
 from burnish.ops.activation import piecewise, smooth
+from burnish.optim.rules import statements
+from burnish.optim.rules.elementwise import Elementwise
+from burnish.optim.rules.traces import Traces
+from tests.runtime.plan.test_updates_formulas import FACTORS
 
 COMPILER = shutil.which("cc")
 X = np.linspace(-5, 5, 101)
@@ -108,7 +114,9 @@ def test_optimizers(rule, step, tmp_path):
     if "square" in state:
         state["square"] += 2  # a mean of squares is no less than the mean's square
     mine = {slot: array.copy() for slot, array in state.items()}
-    script = optimizer._written(rule.write, slots, step, 1e-2, np.dtype(np.float64))
+    traces = Traces(partial(statements.traced, dtype=np.dtype(np.float64)))
+    traces.at(rule, 5, 3e-2)  # what is traced at another step serves this one
+    script = traces.at(rule, step, 1e-2)
     slots_in = "".join(f"double* b{i}, " for i in range(len(slots)))
     source = f"void run(const double* a, const double* g, {slots_in}"
     source += "double* out, const double* constant, int n) {"
@@ -124,6 +132,61 @@ def test_optimizers(rule, step, tmp_path):
     np.testing.assert_allclose(y, want, 1e-12, 1e-14)
     for slot in slots:
         np.testing.assert_allclose(mine[slot], state[slot], 1e-12, 1e-14)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_statements_of_a_rule_follow_step_rate_and_options(factor):
+    class Rule(Elementwise):
+        share = 1.0
+
+        def write(self, new, weight, grad, state, rate):
+            made = self.share * FACTORS[factor](state["step"], rate)
+            new[...] = weight - made * grad
+
+    rule = Rule()
+    traces = Traces(partial(statements.traced, dtype=np.dtype(np.float64)))
+    for step in range(1, 7):
+        rule.share, rate = 0.5 if step > 4 else 1.0, 0.05 + 0.01 * step
+        script = Script(np.float64, named=True)
+        y, x, g = map(script.variable, ("y", "x0", "x1"))
+        rule.write(y, x, g, {"step": step}, rate)
+        found = traces.at(rule, step, rate)
+        assert found == (tuple(script.lines), tuple(script.constants))
+
+
+def test_a_rule_is_traced_once_for_many_steps():
+    seen = []
+
+    class Rule(optim.Adam):
+        def write(self, new, weight, grad, state, rate):
+            seen.append(state["step"])
+            super().write(new, weight, grad, state, rate)
+
+    rule = Rule()
+    for step in range(1, 20):
+        assert rule._stated(np.dtype(np.float32), step, 1e-3 / step) is not None
+    assert len(seen) == 1
+
+
+def test_an_error_of_a_rule_is_the_users():
+    class Rule(Elementwise):
+        def write(self, new, weight, grad, state, rate):
+            new[...] = weight - rate * self.missing * grad
+
+    with pytest.raises(AttributeError, match="missing"):
+        Rule()._stated(np.dtype(np.float32), 1, 1e-3)
+
+
+@pytest.mark.parametrize("by", [1, 2, 3, 7, 9, 49, 224, 3136, 65537, (1 << 31) - 1])
+def test_a_product_and_a_shift_divide(by):
+    _, factor, shift = _divisor(by)
+    most = (1 << 31) - 1
+    near = (k * by + d for k in (0, 1, 2, 1000, most // by) for d in (-1, 0, by - 1))
+    for n in (*near, 12345678, most):
+        if 0 <= n <= most:
+            total = (n * factor >> 32) + n
+            assert total < 1 << 32
+            assert total >> shift == n // by
 
 
 def test_what_a_kernel_cannot_say():

@@ -2,7 +2,8 @@
 
 `prepare(*args, **options)` looks at arguments and returns a function of the arrays, or
 None where no kernel takes them. The function allocates and launches; it may depend on
-the signature alone: dtypes, shapes, strides, alignments, Python's numbers and options.
+the signature alone: dtypes, shapes, strides, alignments, Python's numbers and options,
+and the settings of `workspace`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def called(
     if cupy is None:
         return None
     array = cupy.ndarray
-    key: list[Any] = [prepare, workspace.rounds()]
+    key: list[Any] = [prepare, workspace.settings()]
     found, ends = None, 0
     for arg in args:
         kind = type(arg)
@@ -66,7 +67,8 @@ def called(
     if ends & _ALIGNED:
         key += (_alignment(arg) for arg in args if type(arg) is array)
     for name, value in options.items():
-        key += (name, type(value), value)
+        kind = type(value)
+        key += (name, kind, repr(value) if kind is float else value)
     ready = _held.ready
     signature = tuple(key)
     try:

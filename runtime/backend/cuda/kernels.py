@@ -79,4 +79,9 @@ def _environment() -> Any:
 
 def by_value(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A contiguous array as one structure, which a kernel is passed by value."""
-    return array.reshape(-1).view(np.dtype((np.void, array.nbytes)))
+    return array.reshape(-1).view(_structure(array.nbytes))
+
+
+@functools.cache
+def _structure(size: int) -> np.dtype[Any]:
+    return np.dtype((np.void, size))

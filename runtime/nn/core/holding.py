@@ -101,7 +101,7 @@ def _constructor(build: Callable[..., None]) -> Callable[..., None]:
 def named_held(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every module and stored tensor among attributes, through lists and dicts."""
     for name, value in attributes.items():
-        if _is_held(value):
+        if isinstance(value, _HELD):
             yield name, value
         elif isinstance(value, _CONTAINERS):
             inside = {str(key): item for key, item in pairs(value)}
@@ -115,7 +115,10 @@ def held(value: Any) -> Iterator[Any]:
 
 
 def _is_held(value: Any) -> bool:
-    return isinstance(value, Holder | Stored)
+    return isinstance(value, _HELD)
+
+
+_HELD = (Holder, Stored)
 
 
 def _has_tensors(value: Any) -> bool:

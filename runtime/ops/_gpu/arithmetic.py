@@ -23,12 +23,20 @@ _fused(arithmetic.mul, lambda a, b: a * b)
 _fused(arithmetic.div, lambda a, b: a / b)
 
 
+@slopes.dropped.prepared
+def _(x, kept, *, factor):
+    return fused.prepared(slopes._dropped, (x, kept, factor))
+
+
+@slopes.gated.prepared
+def _(g, x, *, above, below=None, slope=1.0):
+    return fused.prepared(slopes._gated, (g, x, above, below, slope), writes=True)
+
+
 for _formula in (
     smooth.gelu,
     smooth.sigmoid,
     smooth.swish,
-    slopes.dropped,
-    slopes.gated,
     slopes.gelu_gradient,
     slopes.swish_gradient,
 ):

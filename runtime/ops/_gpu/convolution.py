@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
+from typing import Any
 
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.convolution import convolution, depthwise, windows
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
-from burnish.ops._gpu.call import alike, or_plain, plain
+from burnish.ops._gpu.call import alike, or_plain
 from burnish.ops._kernels.blocks import blockwise
 from burnish.ops._kernels.window import window
 from burnish.ops.spatial import conv
 
 
-@conv.conv.on("cupy", takes_bfloat16=True)
+@conv.conv.prepared
 def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
-    options = {"stride": stride, "padding": padding, "dilation": dilation}
     fits = x.ndim == weight.ndim and x.shape[1:2] == (weight.shape[1] * groups,)
     if not fits or x.ndim < 3 or not alike(x, weight, bias) or len(weight) % groups:
-        return plain(conv.conv, x, weight, bias, groups=groups, **options)
-    kernel = weight.shape[2:]
-    w = window("conv", x.shape[2:], kernel, stride, padding, dilation)
+        return None
+    lead = (-1, *(1 for _ in weight.shape[2:]))
+    w = window("conv", x.shape[2:], weight.shape[2:], stride, padding, dilation)
     if depthwise.fits(x, weight, groups):
-        return depthwise.depthwise(x, depthwise.taps(weight), w, bias)
-    y = None
+        return lambda x, weight, bias=None: depthwise.depthwise(
+            x, depthwise.taps(weight), w, bias
+        )
     if convolution.pays(x, groups):
-        if (y := convolution.conv(x, weight, w, groups, bias)) is not None:
-            return y
-        y = convolution.conv(x, weight, w, groups)
-    elif groups == 1:
-        y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
-    if y is None:
-        return plain(conv.conv, x, weight, bias, groups=groups, **options)
-    y = y.reshape(len(x), len(weight), *w.out)
-    if bias is None:
+        product = partial(_by_cudnn, w=w, groups=groups)
+    elif groups != 1:
+        return None
+    elif _is_pointwise(w) and layout.is_last(x):
+        return partial(_pointwise, shape=weight.shape[:2])
+    else:
+        shape = len(x), len(weight), *w.out
+        product = partial(_by_columns, w=w, shape=shape)
+
+    def run(x, weight, bias=None):
+        y = product(x, weight, bias)
+        if y is None and bias is not None and (y := product(x, weight)) is not None:
+            return blockwise(_added, y, bias.reshape(lead))
         return y
-    return blockwise(_added, y, bias.reshape(-1, *(1 for _ in kernel)))
+
+    return run
+
+
+def _by_cudnn(x, weight, bias=None, *, w, groups):
+    return convolution.conv(x, weight, w, groups, bias)
+
+
+def _by_columns(x, weight, bias=None, *, w, shape):
+    if bias is not None:
+        return None
+    y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
+    return None if y is None else y.reshape(shape)
+
+
+def _pointwise(x, weight, bias=None, *, shape):
+    y = cublaslt.linear(_rows(x), weight.reshape(shape), bias)
+    return None if y is None else _from_rows(y)
 
 
 def _added(y, bias):
@@ -57,32 +80,53 @@ def _(g, y, x, weight, bias, **options):
 
 def _columns(x, w):
     """im2col, the input elements of each output position: (N, C * prod(K), prod(P))"""
-    if prod(w.kernel) == 1 and set(w.stride) == {1} and not any(map(any, w.pads)):
+    if _is_pointwise(w):
         return x.reshape(*x.shape[:2], prod(w.out))
     return windows.columns(x, x.shape[2:], w, together=False)
 
 
-@conv.conv_input_gradient.on("cupy", takes_bfloat16=True)
+def _is_pointwise(w):
+    """Whether a window is one element, and each element a window."""
+    return prod(w.kernel) == 1 and set(w.stride) == {1} and not any(map(any, w.pads))
+
+
+def _rows(x):
+    """A channels-last array (N, C, *S) as it is in memory: (N, *S, C)"""
+    return x.transpose(0, *range(2, x.ndim), 1)
+
+
+def _from_rows(y):
+    """The adjoint of `_rows`."""
+    return y.transpose(0, y.ndim - 1, *range(1, y.ndim - 1))
+
+
+@conv.conv_input_gradient.prepared
 def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
-    pads = tuple(map(tuple, padding))
-    w = conv.window_of(g, weight.shape[2:], stride, pads, dilation)
-    cols = None
-    if alike(g, weight) and groups > 1:
-        y = _by_channel(g, weight, w, sizes, groups)
-        if y is not None:
-            return y
-    if alike(g, weight) and convolution.pays(g, groups):
-        y = convolution.input_gradient(g, weight, w, tuple(sizes), groups)
-        if y is not None:
-            return y
-    if groups == 1 and alike(g, weight):
-        slopes = g.reshape(*g.shape[:2], prod(w.out))
-        cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, slopes)
-    if cols is None:
-        options = {"stride": stride, "dilation": dilation, "groups": groups}
-        given = {"sizes": sizes, "padding": padding, **options}
-        return plain(conv.conv_input_gradient, g, weight, **given)
-    return windows.spread_columns(cols, (len(g), weight.shape[1], *sizes), w)
+    if not alike(g, weight):
+        return None
+    w = conv.window_of(g, weight.shape[2:], stride, padding, dilation)
+    sizes = tuple(sizes)
+    if groups > 1 and (own := _by_channel(g, weight, w, sizes, groups)) is not None:
+        return own
+    pays = convolution.pays(g, groups)
+    if groups > 1 and not pays:
+        return None
+    matrix, flat = weight.shape[:2], (*g.shape[:2], prod(w.out))
+    is_rows = _is_pointwise(w) and layout.is_last(g)
+    shape = len(g), weight.shape[1], *sizes
+
+    def run(g, weight):
+        if pays:
+            y = convolution.input_gradient(g, weight, w, sizes, groups)
+            if y is not None or groups > 1:
+                return y
+        if is_rows:
+            y = cublaslt.matmul(_rows(g), weight.reshape(matrix))
+            return None if y is None else _from_rows(y)
+        cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, g.reshape(flat))
+        return None if cols is None else windows.spread_columns(cols, shape, w)
+
+    return run
 
 
 @conv.conv_transpose.on("cupy", takes_bfloat16=True)
@@ -111,40 +155,60 @@ def _(
 
 
 def _by_channel(g, weight, w, sizes, groups):
-    """A depthwise convolution's input gradient: one by the flipped kernel, or None."""
+    """How to compute a depthwise convolution's input gradient, or None.
+
+    It is a convolution by the flipped kernel.
+    """
     around = depthwise.flipped(w, sizes)
     if around is None or not depthwise.fits(g, weight, groups):
         return None
     if min(map(min, around.pads)) < 0:
         return None
-    return depthwise.depthwise(g, depthwise.taps(weight)[::-1].copy(), around)
+    return lambda g, weight: depthwise.depthwise(
+        g, depthwise.taps(weight)[::-1].copy(), around
+    )
 
 
-@conv.conv_weight_gradient.on("cupy", takes_bfloat16=True)
+@conv.conv_weight_gradient.prepared
 def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
-    pads = tuple(map(tuple, padding))
-    w = conv.window_of(g, kernel, stride, pads, dilation)
-    if alike(x, g) and convolution.pays(x, groups):
-        y = convolution.weight_gradient(x, g, w, groups)
-        if y is not None:
-            return y
-    if groups == 1 and alike(x, g):
-        total = None
-        for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w):
-            cols = windows.columns(x[part], x.shape[2:], w, together=True)
-            cols = cols.reshape(len(cols), -1)
-            slopes = g[part].reshape(-1, g.shape[1], prod(w.out)).swapaxes(0, 1)
-            slopes = layout.contiguous(slopes).reshape(g.shape[1], -1)
-            found = cublaslt.matmul(slopes, cols.T)
-            if found is None:
-                break
-            total = found if total is None else total + found
-        else:
-            if total is not None:
-                return total.reshape(g.shape[1], x.shape[1], *kernel)
-    options = {"stride": stride, "dilation": dilation, "groups": groups}
-    given = {"kernel": kernel, "padding": padding, **options}
-    return plain(conv.conv_weight_gradient, x, g, **given)
+    if not alike(x, g):
+        return None
+    w = conv.window_of(g, kernel, stride, padding, dilation)
+    pays = convolution.pays(x, groups)
+    if groups > 1 and not pays:
+        return None
+    is_rows = _is_pointwise(w) and (layout.is_last(x) or layout.is_last(g))
+    parts = tuple(conv._parts(len(x), x.shape[1] // _ROOM + 1, w))
+
+    def run(x, g):
+        if pays:
+            y = convolution.weight_gradient(x, g, w, groups)
+            if y is not None or groups > 1:
+                return y
+        return _pointwise_slopes(x, g, w) if is_rows else _slopes(x, g, w, parts)
+
+    return run
+
+
+def _pointwise_slopes(x, g, w):
+    x, g = (_rows(layout.last(part)).reshape(-1, part.shape[1]) for part in (x, g))
+    y = cublaslt.matmul(g.T, x)
+    return None if y is None else y.reshape(*y.shape, *w.kernel)
+
+
+def _slopes(x, g, w, parts):
+    """The weight's gradient, added up over parts of the batch."""
+    total: Any = None
+    for part in parts:
+        cols = windows.columns(x[part], x.shape[2:], w, together=True)
+        cols = cols.reshape(len(cols), -1)
+        slopes = g[part].reshape(-1, g.shape[1], prod(w.out)).swapaxes(0, 1)
+        slopes = layout.contiguous(slopes).reshape(g.shape[1], -1)
+        found = cublaslt.matmul(slopes, cols.T)
+        if found is None:
+            return None
+        total = found if total is None else total + found
+    return total.reshape(g.shape[1], x.shape[1], *w.kernel)
 
 
 _ROOM = 128

@@ -7,7 +7,7 @@ stride None is the kernel's size, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 from typing import Any
 
@@ -16,7 +16,15 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._kernels.scatter import put_flat, take_flat
-from burnish.ops._kernels.window import Window, cropped, each, lowest, padded, window
+from burnish.ops._kernels.window import (
+    Pairs,
+    Window,
+    cropped,
+    each,
+    lowest,
+    padded,
+    window,
+)
 from burnish.ops._tables import beside
 
 
@@ -173,15 +181,15 @@ def avg_pool(
     if divisor_override is not None:
         return total * (1 / divisor_override)
     w = window_of("avg_pool", x, *options.values())
-    plain = window_of("avg_pool", x, kernel_size, stride, padding, dilation, False)
-    shares = [
-        1 / _counts(w, plain, axis, n, count_include_pad)
-        for axis, n in enumerate(x.shape[2:])
-    ]
-    if all((share == share[0]).all() for share in shares):
-        return total * float(prod(share[0] for share in shares))
-    table = reduce(np.multiply.outer, shares).astype(x.dtype)
-    return total * beside(x, table)
+    ends = w.pads
+    if ceil_mode:
+        ends = window_of(
+            "avg_pool", x, kernel_size, stride, padding, dilation, False
+        ).pads
+    share = _share(w, ends, tuple(x.shape[2:]), count_include_pad)
+    if isinstance(share, float):
+        return total * share
+    return total * beside(x, share.astype(x.dtype))
 
 
 @composed
@@ -289,13 +297,31 @@ def _places(
     return np.where(inside, place, -1)
 
 
-def _counts(w: Window, plain: Window, axis: int, n: int, padding: bool) -> np.ndarray:
-    """How many elements each window along an axis counts."""
+@lru_cache(256)
+def _share(
+    w: Window, ends: Pairs, sizes: tuple[int, ...], padding: bool
+) -> float | np.ndarray:
+    """1 / the elements that a window counts: one number, or one for each window.
+
+    ends: the padding without what ceil_mode adds. padding: whether it counts.
+    """
+    shares = [
+        1 / _counts(w, ends[axis][1], axis, n, padding) for axis, n in enumerate(sizes)
+    ]
+    if all((share == share[0]).all() for share in shares):
+        return float(prod(share[0] for share in shares))
+    table: np.ndarray = reduce(np.multiply.outer, shares)
+    table.flags.writeable = False
+    return table
+
+
+def _counts(w: Window, end: int, axis: int, n: int, padding: bool) -> np.ndarray:
+    """How many elements each window along an axis counts; end: padding behind."""
     before, after = w.pads[axis]
     counted = np.zeros(n + before + after)
     counted[before : before + n] = 1
     if padding:
-        counted[: n + before + plain.pads[axis][1]] = 1
+        counted[: n + before + end] = 1
     reach = np.arange(w.kernel[axis]) * w.dilation[axis]
     starts = np.arange(w.out[axis]) * w.stride[axis]
     return np.maximum(counted[starts[:, None] + reach].sum(axis=1), 1)

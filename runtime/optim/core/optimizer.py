@@ -183,6 +183,8 @@ class Optimizer(Rule):
                 f"{type(module).__name__}, got one for {unknown[0]!r}"
             )
         rates = rates_of(learning_rate, module, gradients)
+        if recording.tape is None:
+            skips.settle()
         given = gradients.half if self.takes_half else gradients.__getitem__
         with self.turns:
             self._update_all(
@@ -217,8 +219,6 @@ class Optimizer(Rule):
     def _prepared(self, path: str, param: Param, weight: Array) -> State:
         """The parameter's state, with this step counted."""
         put, slots = param.device.put, self.slots()
-        if recording.tape is None:
-            skips.settle()
         state = self._state.get(path)
         if state is None:
             wide = at_least_float32(weight.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from burnish.optim.core.optimizer import (
     Update,
     at_least_float32,
 )
-from burnish.optim.rules import formula
+from burnish.optim.rules import formula, statements
+from burnish.optim.rules.traces import Traces
 
 _PIECE = 1 << 16  # elements: what a rule makes in between stays in a core's cache
 
@@ -35,8 +37,11 @@ class Elementwise(Optimizer):
 
     takes_half = True
 
-    _traces: formula.Traces = field(
-        default_factory=formula.Traces, init=False, repr=False
+    _traces: Traces[dict[str, Any]] = field(
+        default_factory=lambda: Traces(formula.traced), init=False, repr=False
+    )
+    _statements: dict[Any, Traces[optimizer.Statements]] = field(
+        default_factory=dict, init=False, repr=False
     )
 
     def write(
@@ -198,6 +203,15 @@ class Elementwise(Optimizer):
         made = self._traces.at(self, state[STEP_COUNT], rate)
         return None if made is None else ("formula", made)
 
+    def _stated(
+        self, dtype: Any, step: int, rate: float
+    ) -> optimizer.Statements | None:
+        """The rule in C for a GPU, at a count of steps."""
+        if dtype not in self._statements:
+            made = partial(statements.traced, dtype=dtype)
+            self._statements[dtype] = Traces(made)
+        return self._statements[dtype].at(self, step, rate)
+
     def _launch(self, calls: list[Any]) -> None:
         from burnish.kernels import direct
 
@@ -213,7 +227,8 @@ class Elementwise(Optimizer):
     def _update_group(self, group: list[Any], rate: float | Live) -> None:
         """Step parameters of one dtype on one GPU that have made as many steps."""
         parts = [part for _, _, part in group]
-        news = optimizer.stepped(self.write, self.slots(), parts, rate, self.maximize)
+        slots = self.slots()
+        news = optimizer.stepped(self._stated, slots, parts, rate, self.maximize)
         if news is None:  # a rule of the user's that no kernel can say
             self._needs_python()
             now = value_of(rate)
@@ -279,8 +294,9 @@ def square_average(running: Array, value: Array, keep: float, spare: Array) -> A
 
 def _is_half(gradient: Array) -> bool:
     """Whether a GPU's gradient is in half precision, which the kernel widens."""
-    is_named = gradient.dtype.name in ("float16", "bfloat16")
-    return is_named and namespace(gradient) is not np
+    dtype = gradient.dtype
+    is_half = dtype.itemsize == 2 and dtype.kind in "fV"
+    return is_half and namespace(gradient) is not np
 
 
 def _single(gradient: Array) -> Array:

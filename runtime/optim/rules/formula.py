@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.backend.symbols import Script, Symbol, Unwritten
+from burnish.backend.symbols import Symbol, Unwritten
 from burnish.optim.rules.scalars import Scalar, Scalars
+from burnish.optim.rules.traces import Recording, recorded
 
 _STEPS = {
     "add": "add",
@@ -58,13 +58,12 @@ class _Step(NamedTuple):
     args: tuple[str, ...]
 
 
-class _Program(Script):
+class _Program(Recording):
     """The steps of one formula; its constants are numbers of the record."""
 
     def __init__(self) -> None:
-        super().__init__(np.float32, named=True)
+        super().__init__(np.float32)
         self.steps: list[_Step] = []
-        self.scalars: dict[int, int] = {}  # places of scalars, by their constants
 
     def call(self, name: str, args: Sequence[Any], out: Symbol | None) -> Symbol:
         if name == "sign":
@@ -90,14 +89,15 @@ class _Program(Script):
         return symbol
 
     def operand(self, value: Any) -> str:
-        if isinstance(value, Scalar):
-            self.scalars[len(self.constants)] = value.place
-            value = value.value
-        given = float(value) if isinstance(value, bool | np.bool_) else value
-        return super().operand(given)
+        return super().operand(float(value) if type(value) in _TRUTHS else value)
+
+    def scalar(self, value: Scalar) -> Any:
+        found = super().scalar(value)
+        return float(found) if type(found) in _TRUTHS else found
 
 
 _SIDES = "less", "greater"
+_TRUTHS = bool, np.bool_
 
 
 class _State(dict[str, Any]):
@@ -147,12 +147,7 @@ def traced(
 
     None where no record expresses the rule.
     """
-    scalars = Scalars(step, rate)
-    made = _traced(write, slots, scalars, *scalars.given)
-    if made is None:  # some functions of Python take numbers alone
-        scalars.fix()
-        made = _traced(write, slots, scalars, step, rate)
-    return made
+    return recorded(partial(_traced, write, slots), step, rate)
 
 
 def _traced(
@@ -187,58 +182,6 @@ def _traced(
     }
     places = {f"k{i}": place for i, place in script.scalars.items()}
     return Trace(scalars, places, fields)
-
-
-class Traces:
-    """The latest traces of a rule, while its options stay the same."""
-
-    _MOST = 4
-
-    def __init__(self) -> None:
-        self._options: Any = None
-        self._known: list[Trace] = []
-
-    def at(self, rule: Any, step: int, rate: float) -> dict[str, Any] | None:
-        """The numbers of a record; traces the rule where no known trace has them."""
-        options = _options(rule)
-        if options is None or options != self._options:
-            self._options, self._known = options, []
-        for trace in self._known:
-            if (numbers := trace.at(step, rate)) is not None:
-                rest = [each for each in self._known if each is not trace]
-                self._known = [trace, *rest]
-                return numbers
-        made = traced(rule.write, rule.slots(), step, rate)
-        if made is None:
-            return None
-        self._known = [made, *self._known[: self._MOST - 1]]
-        return made.fields
-
-
-def _options(rule: Any) -> dict[str, Any] | None:
-    """What a formula reads of its rule; None where that may change unseen."""
-    kind: Any = type(rule)
-    own = _own(kind)
-    found = {
-        name: tuple(value) if type(value) is list else value
-        for name, value in vars(rule).items()
-        if name not in own or _is_plain(value)
-    }
-    return found if all(map(_is_plain, found.values())) else None
-
-
-@lru_cache(64)
-def _own(kind: type) -> frozenset[str]:
-    """The fields of a rule that are no options of it: its state, and `clip`."""
-    hidden = {f.name for f in fields(kind) if not f.init and not f.repr}
-    return frozenset(hidden | {"clip"})
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value cannot change."""
-    if type(value) is tuple:
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | str | np.number)
 
 
 _ARRAYS = "weight", "grad", "new"

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from burnish import Device, ops
-from burnish.backend.cuda import calls, kernels
+from burnish.backend.cuda import calls, kernels, layout
+from burnish.backend.cuda.convolution import windows
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.products import cublaslt
+from burnish.ops._kernels.window import window
 from burnish.ops.norm import channel_norm
 from burnish.ops.sequences.attention import softmax_or_zero
 
@@ -315,6 +317,53 @@ def test_convolutions(sizes, name):
     options = {"stride": 2, "padding": 1, "dilation": 1}
     want = ops.conv(*(a.get().astype("f8") for a in (x, w, b)), **options)
     agree(launched(lambda: ops.conv(x, w, b, **options)), want, name, 40)
+
+
+@pytest.mark.parametrize("last", [(1, 1, 1), (1, 0, 1), (0, 1, 0)])
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_pointwise_convolutions_of_channels_last(name, last):
+    """y, and the gradients of x and the weight, each argument channels-last or not."""
+    shapes = (2, 24, 5, 7), (2, 16, 5, 7), (16, 24, 1, 1)
+    x, g, w = (there(numbers(*s, seed=i), name) for i, s in enumerate(shapes))
+    x, g, w = (
+        layout.last(a) if is_last else a
+        for a, is_last in zip((x, g, w), last, strict=True)
+    )
+    far_x, far_g, far_w = (a.get().astype("f8") for a in (x, g, w))
+    b = there(numbers(16, seed=4), name)
+    want = np.einsum("nchw,oc->nohw", far_x, far_w[..., 0, 0])
+    agree(ops.conv(x, w), want, name, 40)
+    agree(ops.conv(x, w, b), want + b.get().astype("f8")[:, None, None], name, 40)
+    sizes = {"padding": ((0, 0), (0, 0))}
+    want = np.einsum("nohw,oc->nchw", far_g, far_w[..., 0, 0])
+    agree(ops.conv_input_gradient(g, w, sizes=(5, 7), **sizes), want, name, 40)
+    want = np.einsum("nohw,nchw->oc", far_g, far_x)[..., None, None]
+    agree(ops.conv_weight_gradient(x, g, kernel=(1, 1), **sizes), want, name, 40)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+@pytest.mark.parametrize("sizes", [(17,), (9, 11), (5, 6, 7)])
+def test_windows_are_counted_in_32_and_64_bits(sizes, is_long, monkeypatch):
+    monkeypatch.setattr(windows, "_NUMBERED", 0 if is_long else 1 << 31)
+    x, rank = there(numbers(2, 3, *sizes), "float64"), len(sizes)
+    w = window("", sizes, (3, 2, 3)[:rank], 2, 1, (1, 2, 1)[:rank])
+    far = np.pad(x.get(), ((0, 0), (0, 0), *w.pads))
+    places = np.stack([far[w.under(offset)] for offset in w.offsets()], axis=2)
+    want = places.reshape(2, -1, np.prod(w.out))
+    cols = windows.columns(x, sizes, w, together=False)
+    agree(cols, want, "float64")
+    agree(windows.columns(x, sizes, w, together=True), want.swapaxes(0, 1), "float64")
+    agree(windows.reduced("sum", x, w), places.sum(axis=2), "float64")
+    agree(windows.reduced("max", x, w), ops.max_pool(*pooled(x, w)), "float64")
+    back = np.zeros(far.shape)
+    for offset, part in zip(w.offsets(), np.moveaxis(places, 2, 0), strict=True):
+        back[w.under(offset)] += part
+    back = back[(..., *(slice(1, 1 + n) for n in sizes))]
+    agree(windows.spread_columns(cols, x.shape, w), back, "float64")
+
+
+def pooled(x, w):
+    return x.get(), w.kernel, w.stride, w.pads, w.dilation
 
 
 def test_bfloat16():

@@ -72,24 +72,43 @@ def _launch(
     form: str, x: Any, y: Any, size: int, sizes: Any, w: Any, layout: Any
 ) -> None:
     if size:
-        key = (form, x.dtype, tuple(sizes), w, layout)
-        made, geometry = _prepared(*key)
+        is_long = max(x.size, y.size) >= _NUMBERED
+        made, geometry = _prepared(form, x.dtype, is_long, tuple(sizes), w, layout)
         blocks = (-(-size // _THREADS),)
         made(blocks, (_THREADS,), (contiguous(x), y, size, geometry))
 
 
+_NUMBERED = (1 << 31) - _THREADS  # elements that 32 bits count
+
+
 @functools.lru_cache(maxsize=4096)
-def _prepared(form: str, dtype: Any, sizes: Any, w: Any, layout: Any) -> Any:
+def _prepared(
+    form: str, dtype: Any, is_long: bool, sizes: Any, w: Any, layout: Any
+) -> Any:
     """The kernel, and its geometry argument."""
-    before = [b for b, _ in w.pads]
-    geometry = np.array(
-        [*sizes, *w.out, *w.kernel, *w.stride, *w.dilation, *before, *layout], np.int64
-    )
+    channels, *apart = layout
+    divisors = *sizes, *w.out, *w.kernel, *w.stride, channels, prod(w.kernel)
+    numbers = [part for each in divisors for part in _divisor(max(each, 1))]
+    numbers += [*w.dilation, *(before for before, _ in w.pads), *apart]
     made = kernel(
         "windows",
         form=form,
         element=ELEMENTS[dtype.name],
         wide=wide(dtype),
+        index="long long" if is_long else "int",
         rank=len(w.kernel),
     )
-    return made, by_value(geometry)
+    whole = np.array(numbers, np.int64)
+    return made, by_value(whole if is_long else whole.astype(np.int32))
+
+
+def _divisor(by: int) -> tuple[int, int, int]:
+    """A number and the factor and shift that divide by it: n < 2 ** 31, in 32 bits.
+
+    T. Granlund, P. L. Montgomery: Division by invariant integers using multiplication.
+    """
+    shift = (by - 1).bit_length()
+    return by, ((((1 << shift) - by) << 32) // by + 1) & _BITS, shift
+
+
+_BITS = (1 << 32) - 1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish.backend.cuda.calls import Run
+from burnish.backend.cuda.calls import Run, called
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
 from burnish.backend.cuda.layout import contiguous, empty, is_last
 from burnish.backend.symbols import Script, Symbol, Unwritten
@@ -22,7 +22,6 @@ _CAST = 8
 class Recipe(NamedTuple):
     """The compiled kernel of a formula for arrays of given shapes and dtypes."""
 
-    code: Any  # kept alive: recipes are found by where it is
     kernel: Any
     shape: tuple[int, ...]
     dtype: Any
@@ -63,48 +62,32 @@ def evaluated(
     the kernel. Floating results have the arrays' common dtype: float32 for half
     precision beside it.
     """
-    import cupy
-
-    if any(isinstance(a, cupy.ndarray) and not a._c_contiguous for a in arrays):
-        turned = _turned(arrays)
-        if turned is not None:
-            y = _evaluated(formula, turned, writes)
-            return None if y is None else y.transpose(0, -1, *range(1, y.ndim - 1))
-    return _evaluated(formula, arrays, writes)
+    prepare = _preparing(formula, writes)
+    return None if prepare is None else called(prepare, arrays, {})
 
 
-def _evaluated(
-    formula: Callable[..., Any], arrays: tuple[Any, ...], writes: bool
-) -> Any:
-    import cupy
-
+def _preparing(formula: Callable[..., Any], writes: bool) -> Any:
+    """`prepared` of a formula, the same object for all with its code and constants."""
     code = getattr(formula, "__code__", None)
-    key: list[Any] = [id(code), writes]
+    key: list[Any] = [code, writes]
     if code is not None and formula.__closure__:
         key += [_key(cell.cell_contents) for cell in formula.__closure__]
-    for array in arrays:
-        if isinstance(array, cupy.ndarray):
-            key += (array.dtype.num, array.shape, array._c_contiguous)
-        else:
-            key.append(_key(array))
     if None in key:
         return None
     parts = tuple(key)
     if parts not in _known:
-        if len(_known) > _MANY:
+        if len(_known) >= _MANY:
             _known.clear()
-        _known[parts] = _recipe(formula, code, arrays, writes)
-    recipe = _known[parts]
-    return None if recipe is None else recipe.run(arrays)
+        _known[parts] = lambda *arrays: prepared(formula, arrays, writes=writes)
+    return _known[parts]
 
 
 def prepared(
     formula: Callable[..., Any], arrays: tuple[Any, ...], *, writes: bool = False
 ) -> Run | None:
     """How to compute `evaluated` of arrays alike; None where that is not possible."""
-    code = getattr(formula, "__code__", None)
     turned = _turned(arrays)
-    recipe = _recipe(formula, code, turned or arrays, writes)
+    recipe = _recipe(formula, turned or arrays, writes)
     if recipe is None:
         return None
     if turned is None:
@@ -137,15 +120,13 @@ def _turned(arrays: tuple[Any, ...]) -> Any:
     )
 
 
-def _recipe(
-    formula: Any, code: Any, arrays: tuple[Any, ...], writes: bool
-) -> Recipe | None:
+def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | None:
     import cupy
 
     held = [a for a in arrays if isinstance(a, cupy.ndarray)]
     floats = {a.dtype for a in held if a.dtype.kind != "b"}
     known = all(a.dtype.name in ELEMENTS for a in held)
-    if code is None or not known or not floats:
+    if not known or not floats:
         return None
     dtype = max(floats, key=lambda each: each.itemsize)
     if len(floats) > 1 and (writes or not _are_mixed(floats, dtype)):
@@ -177,7 +158,7 @@ def _recipe(
         return None
     result = np.dtype(bool) if kind == "bool" else dtype
     shape, size = whole.shape, whole.size
-    return Recipe(code, made, shape, result, (blocks,), size, tuple(inputs))
+    return Recipe(made, shape, result, (blocks,), size, tuple(inputs))
 
 
 def _are_mixed(floats: set[Any], dtype: Any) -> bool:
@@ -185,7 +166,7 @@ def _are_mixed(floats: set[Any], dtype: Any) -> bool:
     return len(floats) == 2 and dtype == np.float32
 
 
-_known: dict[tuple[Any, ...], Recipe | None] = {}
+_known: dict[tuple[Any, ...], Callable[..., Run | None]] = {}
 _MANY = 4096
 
 

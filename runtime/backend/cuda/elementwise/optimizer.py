@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from burnish.backend.cuda.elementwise.skips import MOST
 from burnish.backend.cuda.graphs import live
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, named, wide
-from burnish.backend.symbols import Script, Unwritten
 
 _THREADS, _PIECE = 256, 2048
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _MOST = 40  # parameters of a launch: kernels take 4 KB of arguments
 
 
+class Statements(NamedTuple):
+    """A rule for one element in C; its constants are numbers of a launch."""
+
+    lines: tuple[str, ...]
+    constants: tuple[float, ...]
+
+
 def stepped(
-    write: Callable[..., None],
+    rule: Callable[[Any, int, float], Statements | None],
     slots: Sequence[str],
     parts: Sequence[tuple[Any, Any, dict[str, Any]]],
     rate: float | live.Live,
@@ -25,24 +32,22 @@ def stepped(
 ) -> list[Any] | None:
     """The new weights of (weight, gradient, state), whose slots are changed in place.
 
-    write(new, weight, grad, state, rate) is the rule, an element-wise formula. All
-    weights have one dtype, all gradients one, all states one "step". None where no
-    kernel does it.
+    rule(dtype, step, rate): the rule in float32 or float64. All weights have one dtype,
+    all gradients one, all states one "step". None where no kernel does it.
 
     In a capture the rule's numbers are worked out anew for each launch: they follow the
     "step" of the first state, and the rate. Weights that a capture owns are changed in
     place.
     """
-    import cupy
+    from cupy import ndarray
 
     dtype = parts[0][0].dtype
-    number = "f8" if named(dtype) == "float64" else "f4"
+    number = _DOUBLE if named(dtype) == "float64" else _SINGLE
     state = parts[0][2]
 
-    def script_now(behind: int = 0) -> Script | None:
+    def script_now(behind: int = 0) -> Statements | None:
         """The rule, if so many of the steps that were counted were skipped."""
-        now, step = live.value_of(rate), max(state["step"] - behind, 1)
-        return _written(write, slots, step, now, np.dtype(number))
+        return rule(number, max(state["step"] - behind, 1), live.value_of(rate))
 
     script = script_now()
     if script is None or named(dtype) not in ELEMENTS:
@@ -57,9 +62,9 @@ def stepped(
         "optimizer",
         element=ELEMENTS[named(dtype)],
         gradient=ELEMENTS[named(parts[0][1].dtype)],
-        wide=wide(np.dtype(number)),
+        wide=wide(number),
         slots=len(slots),
-        body=tuple(script.lines),
+        body=script.lines,
         constants=count,
         in_memory=places is not None,
         maximize=maximize,
@@ -71,7 +76,7 @@ def stepped(
     if any(grad.data.ptr in own for _, grad, _ in parts):
         own = frozenset()
     news = [
-        weight if weight.data.ptr in own else cupy.empty(weight.shape, dtype)
+        weight if weight.data.ptr in own else ndarray(weight.shape, dtype)
         for weight, _, _ in parts
     ]
     beside = () if skips is None else (skips.overflow,)
@@ -82,7 +87,9 @@ def stepped(
 
 
 def _numbers(
-    places: live.Numbers, script_at: Callable[[int], Script | None], script: Script
+    places: live.Numbers,
+    script_at: Callable[[int], Statements | None],
+    script: Statements,
 ) -> Any:
     """Where a rule's numbers are, worked out for each launch.
 
@@ -91,7 +98,7 @@ def _numbers(
     """
     skips = places.skips
 
-    def rows() -> list[Script | None]:
+    def rows() -> list[Statements | None]:
         return [script_at(i) for i in range(1 + (skips.possible if skips else 0))]
 
     def is_current() -> bool:
@@ -101,7 +108,7 @@ def _numbers(
             made = rows()
         return all(map(fits, made))
 
-    def fits(made: Script | None) -> bool:
+    def fits(made: Statements | None) -> bool:
         return made is not None and made.lines == script.lines
 
     def numbers() -> Any:
@@ -119,29 +126,16 @@ def _numbers(
 def _launch(
     made: Any, slots: Any, parts: Any, news: Any, constants: Any, beside: Any
 ) -> None:
-    table = np.zeros((5 + len(slots), _MOST), np.int64)
-    held, blocks = [], 0
-    for i, ((weight, grad, state), new) in enumerate(zip(parts, news, strict=True)):
-        arrays = [weight, grad, new, *(state[slot] for slot in slots)]
-        for row, array in enumerate(arrays):
-            table[row, i] = array.data.ptr
-        held.append(arrays)
-        table[-2, i], table[-1, i] = weight.size, blocks
+    rest = [0] * (_MOST - len(parts))
+    rows: list[list[int]] = [[] for _ in range(5 + len(slots))]
+    blocks = 0
+    for (weight, grad, state), new in zip(parts, news, strict=True):
+        arrays = weight, grad, new, *(state[slot] for slot in slots)
+        places = *(array.data.ptr for array in arrays), weight.size, blocks
+        for row, place in zip(rows, places, strict=True):
+            row.append(place)
         blocks += -(-weight.size // _PIECE)
     if blocks:
+        table = np.array([row + rest for row in rows], np.int64)
         given = by_value(table), *constants, len(parts), *beside
         made((blocks,), (_THREADS,), given)
-
-
-def _written(
-    write: Any, slots: Any, step: int, rate: float, dtype: Any
-) -> Script | None:
-    """The rule for one element, its numbers as constants of a launch."""
-    script = Script(dtype, named=True)
-    new, weight, grad = (script.variable(name) for name in ("y", "x0", "x1"))
-    state: dict[str, Any] = {s: script.variable(f"s{i}") for i, s in enumerate(slots)}
-    try:
-        write(new, weight, grad, state | {"step": step}, rate)
-    except Unwritten:
-        return None
-    return script

@@ -44,6 +44,11 @@ def in_plan() -> bool:
     return _held.in_plan
 
 
+def settings() -> tuple[bool, bool]:
+    """What decides how products of this thread are computed: TF32, and in a plan."""
+    return _held.tf32, _held.in_plan
+
+
 def rounds() -> bool:
     """Whether this thread's products of single precision are TF32."""
     return _held.tf32
