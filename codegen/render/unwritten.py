@@ -157,16 +157,27 @@ def _lines(name: str, method: _Method) -> list[str]:
     result = ", ".join(map(_joined, method.results))
     if len(method.results) > 1:
         result = f"tuple[{result}]"
-    passed = ", ".join(name for name, _ in method.arguments)
-    step = f"        return nn.Unwritten({literal(method.kind)})({passed})"
-    if not fits(step):
-        head, _, tail = step.partition(f"({literal(method.kind)})")
-        step = f"{head}(\n            {literal(method.kind)}\n        ){tail}"
     return [
         *broken_signature(name, parameters, 4, result),
         *_documented(method),
-        *step.split("\n"),
+        *_stand_in(method),
     ]
+
+
+def _stand_in(method: _Method) -> list[str]:
+    """What the stub returns; its last brackets are broken first, as formatters do."""
+    head, kind = "        return nn.Unwritten(", literal(method.kind)
+    names = [name for name, _ in method.arguments]
+    passed = ", ".join(names)
+    broken: list[str] = []
+    last = f"{head}{kind})("
+    if not fits(last if names else f"{last})"):
+        broken, last = [head, f"            {kind}"], "        )("
+    if fits(line := f"{last}{passed})"):
+        return [*broken, line]
+    inner = f"            {passed}"
+    each = [inner] if fits(inner) else [f"            {name}," for name in names]
+    return [*broken, last, *each, "        )"]
 
 
 def _joined(kinds: set[str]) -> str:

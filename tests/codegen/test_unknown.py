@@ -96,6 +96,22 @@ def test_methods_to_fill_in(file, flat, typed):
     assert [*made.unknown] == [note.partition(" is ")[0] for note in made.notes]
 
 
+@pytest.mark.parametrize("inputs", [2, 7, 40])
+@pytest.mark.parametrize("kind", ["Attention", "AttentionOfManyWords" * 2, "Op" * 30])
+def test_long_stand_ins_are_broken_as_formatters_do(tmp_path, kind, inputs):
+    names = [f"x{i}" for i in range(inputs)]
+    given = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3])
+        for name in names
+    ]
+    node = onnx.helper.make_node(kind, names, ["y"], domain="com.acme")
+    graph = onnx.helper.make_graph([node], "g", given, [onnx.ValueInfoProto(name="y")])
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.acme", 1)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets), tmp_path / "m.onnx")
+    text = generate(tmp_path / "m.onnx", Options(allow_unknown=True)).text
+    assert formatted(text) == text
+
+
 def filled_in(text):
     """The source with its methods written."""
     for stand_in, written in {
