@@ -19,22 +19,40 @@ INLINE float loss(float most, const float *x, int64_t chosen, int64_t width, int
     return most - there + logf(total);
 }
 
-// Softmax of up to WIDTH columns, `inner` elements from one row to the next.
-static void columns(const float *x, float *y, const int64_t *classes, const float *by,
-                    float *out, int64_t width, int64_t inner, int64_t some) {
-    vec most = load_up_to(x, some), total = {0};
-    for (int64_t k = 1; k < width; k++)
-        most = greater(most, load_up_to(x + k * inner, some));
-    for (int64_t k = 0; k < width; k++) {
-        const vec e = exponential(load_up_to(x + k * inner, some) - most);
-        total += e;
-        store_up_to(y + k * inner, e, some);
+enum { ADJACENT = 4 };  // vectors of columns at a time: as much of a row as is fetched
+
+// Softmax of V vectors of columns, `inner` elements from one row to the next; of one
+// vector, `some` columns are there.
+INLINE void columns(const int V, const float *x, float *y, const int64_t *classes,
+                    const float *by, float *out, int64_t width, int64_t inner,
+                    int64_t some) {
+    vec most[ADJACENT], total[ADJACENT], share[ADJACENT];
+    UNROLLED for (int v = 0; v < V; v++) {
+        most[v] = load_up_to(x + v * WIDTH, some);
+        total[v] = (vec){0};
     }
-    const vec share = 1.f / total;
+    for (int64_t k = 1; k < width; k++)
+        UNROLLED for (int v = 0; v < V; v++)
+            most[v] = greater(most[v], load_up_to(x + k * inner + v * WIDTH, some));
     for (int64_t k = 0; k < width; k++)
-        store_up_to(y + k * inner, load_up_to(y + k * inner, some) * share, some);
-    for (int64_t i = 0; i < some; i++)
-        out[i] = loss(most[i], x + i, classes[i], width, inner, total[i]) * by[i];
+        UNROLLED for (int v = 0; v < V; v++) {
+            const int64_t p = k * inner + v * WIDTH;
+            const vec e = exponential(load_up_to(x + p, some) - most[v]);
+            total[v] += e;
+            store_up_to(y + p, e, some);
+        }
+    UNROLLED for (int v = 0; v < V; v++) share[v] = 1.f / total[v];
+    for (int64_t k = 0; k < width; k++)
+        UNROLLED for (int v = 0; v < V; v++) {
+            float *to = y + k * inner + v * WIDTH;
+            store_up_to(to, load_up_to(to, some) * share[v], some);
+        }
+    UNROLLED for (int v = 0; v < V; v++)
+        for (int64_t i = 0; i < some; i++) {
+            const int64_t at = v * WIDTH + i;
+            out[at] = by[at] * loss(most[v][i], x + at, classes[at], width, inner,
+                                    total[v][i]);
+        }
 }
 
 // -log(softmax(x)) at a class times a share of the place's, and the softmax.
@@ -54,8 +72,12 @@ void cross_entropy(const void *record, const call *c, int64_t part, int64_t part
             out[0] = loss(most, x, classes[0], width, 1, total) * by[0];
             continue;
         }
-        for (int64_t i = 0; i < inner; i += WIDTH)
-            columns(x + i, y + i, classes + i, by + i, out + i, width, inner,
+        int64_t i = 0;
+        for (; i + ADJACENT * WIDTH <= inner; i += ADJACENT * WIDTH)
+            columns(ADJACENT, x + i, y + i, classes + i, by + i, out + i, width, inner,
+                    WIDTH);
+        for (; i < inner; i += WIDTH)
+            columns(1, x + i, y + i, classes + i, by + i, out + i, width, inner,
                     inner - i < WIDTH ? inner - i : WIDTH);
     }
 }

@@ -150,7 +150,9 @@ def test_a_row_of_which_nothing_takes_part(launched):
 
 @pytest.mark.parametrize("summed", [False, True])
 @pytest.mark.parametrize(
-    "shape", [(1, 3), (6, 10), (33, 257), (3, 5, 1), (2, 21, 7, 5), (3, 4, 64)], ids=str
+    "shape",
+    [(1, 3), (6, 10), (33, 257), (3, 5, 1), (2, 21, 7, 5), (3, 4, 64), (2, 5, 150)],
+    ids=str,
 )
 def test_cross_entropy(shape, summed, launched):
     places = shape[:1] + shape[2:]
