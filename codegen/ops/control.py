@@ -13,7 +13,7 @@ from burnish.codegen.ops.rule.expressions import (
     whole,
 )
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
-from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, RESIZE
 from burnish.codegen.ops.rule.words import is_device, made
 from burnish.codegen.program import (
     Assign,
@@ -74,7 +74,7 @@ def _inside(value: ir.Value, like: Expression | None = None) -> Value:
     return Value(value.name or "", dtype, shape)
 
 
-@onnx_op("Loop", traits=OWN_SHAPE)
+@onnx_op("Loop", traits=OWN_SHAPE | RESIZE)
 def loop(
     M: Expression | None = None,
     cond: Expression | None = None,
@@ -196,7 +196,7 @@ def _stacked(
     return call("stack", listed, axis=axis, empty=empty)
 
 
-@onnx_op("Scan", since=9, traits=OWN_SHAPE)
+@onnx_op("Scan", since=9, traits=OWN_SHAPE | RESIZE)
 def scan(
     *initial_state_and_scan_inputs: Expression,
     body: ir.Graph,

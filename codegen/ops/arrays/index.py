@@ -23,6 +23,7 @@ from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import (
     OWN_SHAPE,
     REPARAMETRIZATION,
+    RESIZE,
     SAME_SHAPE,
     SELECTION,
 )
@@ -51,7 +52,7 @@ _FAR = 2**31 - 1
 """From here on a bound means "to the end"."""
 
 
-@onnx_op("Gather", traits=OWN_SHAPE | SELECTION | REPARAMETRIZATION)
+@onnx_op("Gather", traits=OWN_SHAPE | RESIZE | SELECTION | REPARAMETRIZATION)
 def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
         row = known(indices)
@@ -86,7 +87,7 @@ def gather_elements(data: Expression, indices: Expression, *, axis: int = 0) -> 
     return call("gather_elements", data, tensor(indices), axis=axis)
 
 
-@onnx_op("GatherND", traits=OWN_SHAPE | SELECTION)
+@onnx_op("GatherND", traits=OWN_SHAPE | RESIZE | SELECTION)
 def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> Result:
     return call("gather_nd", data, tensor(indices), batch_dims=batch_dims)
 
@@ -108,7 +109,7 @@ def slice_of_constants(
     return _sliced(data, starts, ends, chosen, [1] * len(starts))
 
 
-@onnx_op("Slice", since=10, traits=OWN_SHAPE | SELECTION)
+@onnx_op("Slice", since=10, traits=OWN_SHAPE | RESIZE | SELECTION)
 def slice_(
     data: Expression,
     starts: Expression,
@@ -232,7 +233,7 @@ def tensor_scatter(
     return call("scatter_elements", past_cache, spread, update, axis=axis)
 
 
-@onnx_op("TopK", since=10, traits=OWN_SHAPE)
+@onnx_op("TopK", since=10, traits=OWN_SHAPE | RESIZE)
 def top_k(
     X: Expression, K: Expression, *, axis: int = -1, largest: int = 1, sorted_: int = 1
 ) -> Result:
@@ -244,7 +245,7 @@ def non_zero(X: Expression) -> Result:
     return call("non_zero", X)
 
 
-@onnx_op("Compress", traits=OWN_SHAPE | SELECTION)
+@onnx_op("Compress", traits=OWN_SHAPE | RESIZE | SELECTION)
 def compress(
     input_: Expression, condition: Expression, *, axis: int | None = None
 ) -> Result:

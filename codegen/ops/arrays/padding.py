@@ -13,7 +13,7 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
-from burnish.codegen.ops.rule.traits import OWN_SHAPE
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, RESIZE
 from burnish.codegen.ops.rule.words import numbers
 from burnish.codegen.program import Attribute, Expression, Literal, Method
 
@@ -25,7 +25,7 @@ def pad_of_constants(
     return call("pad", data, pad_width=_pairs(pads), mode=mode, constant_values=value)
 
 
-@onnx_op("Pad", since=11, traits=OWN_SHAPE)
+@onnx_op("Pad", since=11, traits=OWN_SHAPE | RESIZE)
 def pad(
     data: Expression,
     pads: Expression,

@@ -20,6 +20,7 @@ from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import (
     ELEMENTWISE,
     OWN_SHAPE,
+    RESIZE,
     SAME_SHAPE,
     SELECTION,
     VIEW,
@@ -138,7 +139,7 @@ def _axes(axes: Any) -> list[Any]:
     return [axes[0] if len(axes) == 1 else tuple(axes)]
 
 
-@onnx_op("Expand", traits=OWN_SHAPE | SELECTION)
+@onnx_op("Expand", traits=OWN_SHAPE | RESIZE | SELECTION)
 def expand(input_: Expression, shape: Expression) -> Result:
     number, sizes = known(input_), shape_option(shape)
     if number is not None and number.ndim == 0 and isinstance(sizes, tuple) and sizes:
@@ -152,7 +153,7 @@ def shape_option(shape: Expression) -> Any:
     return sizes if isinstance(sizes, Expression) else tuple(sizes)
 
 
-@onnx_op("Concat", since=4, traits=OWN_SHAPE)
+@onnx_op("Concat", since=4, traits=OWN_SHAPE | RESIZE)
 def concat(*inputs: Expression, axis: int) -> Result:
     return call("concat", list(operands(*inputs)), axis=_last(inputs[0], axis))
 
@@ -172,7 +173,7 @@ def split_to(
     return _split(input_, axis, split_, len(node.outputs))
 
 
-@onnx_op("Split", since=13, traits=OWN_SHAPE | SELECTION)
+@onnx_op("Split", since=13, traits=OWN_SHAPE | RESIZE | SELECTION)
 def split(
     input_: Expression,
     split: Expression | None = None,
@@ -204,7 +205,7 @@ def _in_equal_parts(x: Expression, axis: int, sizes: Any) -> bool:
     return x.shape[axis] == plain[0] * len(plain)
 
 
-@onnx_op("Tile", since=6, traits=OWN_SHAPE | SELECTION)
+@onnx_op("Tile", since=6, traits=OWN_SHAPE | RESIZE | SELECTION)
 def tile(input_: Expression, repeats: Expression) -> Result:
     return call("tile", input_, repeats=shape_option(repeats))
 

@@ -7,7 +7,7 @@ from typing import Any
 from burnish.codegen.ops.arrays.shape import shape_option
 from burnish.codegen.ops.rule.expressions import call, ints, known, plain, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
-from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
+from burnish.codegen.ops.rule.traits import OWN_SHAPE, RESIZE, UNBOUNDED
 from burnish.codegen.program import Expression, Method
 
 
@@ -40,7 +40,7 @@ def resize_by_scales(
     return upsample(X, scales, mode=mode)
 
 
-@onnx_op("Resize", since=11, traits=OWN_SHAPE)
+@onnx_op("Resize", since=11, traits=OWN_SHAPE | RESIZE)
 def resize(
     X: Expression,
     roi: Expression | None = None,

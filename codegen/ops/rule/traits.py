@@ -20,6 +20,7 @@ class Trait(Flag):
     REDUCTION_TO_INDEX: one axis is reduced, to the place of an element.
     VIEW: the same elements in the same order or transposed, in other axes.
     OWN_SHAPE: a shape of its own.
+    RESIZE: a shape of its own, an axis of its input longer or shorter by other inputs.
     SELECTION: each element of a result is one of the first input's, as views' are.
     PRODUCT: a matrix product, whose second input is a weight in most models.
     CONVOLUTION: its second input is a weight in most models, too.
@@ -38,6 +39,7 @@ class Trait(Flag):
     REDUCTION_TO_INDEX = auto()
     VIEW = auto()
     OWN_SHAPE = auto()
+    RESIZE = auto()
     SELECTION = auto()
     PRODUCT = auto()
     CONVOLUTION = auto()
@@ -58,6 +60,7 @@ REDUCTION = Trait.REDUCTION
 REDUCTION_TO_INDEX = Trait.REDUCTION_TO_INDEX
 VIEW = Trait.VIEW
 OWN_SHAPE = Trait.OWN_SHAPE
+RESIZE = Trait.RESIZE
 SELECTION = Trait.SELECTION
 PRODUCT = Trait.PRODUCT
 CONVOLUTION = Trait.CONVOLUTION

@@ -15,8 +15,7 @@ from burnish.codegen.ops import Trait, having
 
 #: The first carried input and result of a body, and where its node has the result.
 _CARRIED = {"Loop": (2, 1), "Scan": (0, 0)}
-_PICKS = {"Compress", "Gather", "GatherND", "Slice", "Split", "TopK"}
-_RESIZES = {"Concat", "Expand", "Loop", "Pad", "Resize", "Scan", "Tile"} | _PICKS
+_RESIZES = having(Trait.RESIZE)
 _HANDS_ON = having(
     Trait.ELEMENTWISE | Trait.BROADCAST | Trait.SAME_SHAPE | Trait.VIEW
 ) | {"Identity", "If"}
