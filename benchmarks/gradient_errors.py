@@ -25,7 +25,7 @@ import torch
 from training_rows import ROWS, Row, given, is_trained, weights
 
 import burnish
-from burnish import Tensor, nn, ops
+from burnish import Tensor, nn, ops, optim
 
 CHOOSING = ("ReLU", "ReLU6", "LeakyReLU", "MaxPool2d")
 
@@ -188,6 +188,7 @@ def ours(row: Row, seed: int, sees_choices: bool) -> Found:
             for name, param in model.named_parameters():
                 if param.trainable:
                     found[f"{i}.{name}"] = param.grad(slopes)
+            optim.SGD().step(0.0, model, slopes)  # weights are packed as in training
         shown = [each.detach() for each in seen] if sees_choices else []
         seen.clear()
         return found, shown

@@ -71,6 +71,13 @@ RECORDS = (
         "splits groups nr blocks ins x_step out_step room act",
         "low high",
     ),
+    _record("winograd_pack", "x out", "outs ins wide out_step in_step is_turned"),
+    _record(
+        "winograd_weight",
+        "x g out space",
+        "images height width out_height out_width before0 before1 rows columns chunk "
+        "ins outs x_block g_block room",
+    ),
     _record(
         "window",
         "x weight bias out from to tiles runs",

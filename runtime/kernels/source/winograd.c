@@ -3,34 +3,16 @@
 // Four places of the result, from 4 x 4 of the input: Y = A'[(G g G') * (B' d B)]A, with
 // 16 products for each pair of channels instead of 36. Inputs and results are moved by
 // sums alone, so that numbers round no more than a direct sum of as many products; but
-// NaN and infinity spread over a tile: `fault` reports them, and the caller falls
-// back. The 16 products of all channels are those of a matrix, by conv.c's tiles.
+// NaN and infinity spread over a tile: `fault`, where there is one, reports them, and the
+// caller falls back. The 16 products of all channels are those of a matrix, by conv.c's
+// tiles.
 //
 // A chunk of tiles: its inputs as (16, block of channels, tile, LANES), its products as
 // (16, block of a group, tile, LANES), a cache line more between the 16.
 #include "activation.h"
 #include "call.h"
 #include "conv.h"
-
-enum { PLACES = 16, GAP = 16 };
-
-// B' d B of a patch of 4 x 4 pixels, `pitch` floats from a row to the next one.
-INLINE void turn_input(const float *d, int64_t pitch, float *to, int64_t apart) {
-    vec t[4][4];
-    UNROLLED for (int j = 0; j < 4; j++) {
-        const float *p = d + j * LANES;
-        const vec a = load(p), b = load(p + pitch), c = load(p + 2 * pitch),
-                  e = load(p + 3 * pitch);
-        t[0][j] = a - c, t[1][j] = b + c, t[2][j] = c - b, t[3][j] = b - e;
-    }
-    UNROLLED for (int i = 0; i < 4; i++) {
-        float *row = to + 4 * i * apart;
-        store(row, t[i][0] - t[i][2]);
-        store(row + apart, t[i][1] + t[i][2]);
-        store(row + 2 * apart, t[i][2] - t[i][1]);
-        store(row + 3 * apart, t[i][1] - t[i][3]);
-    }
-}
+#include "winograd.h"
 
 // A'm A: four places of the result, LANES apart.
 INLINE void turn_output(const float *m, int64_t apart, vec bias, vec *y) {
@@ -50,50 +32,11 @@ INLINE void turn_output(const float *m, int64_t apart, vec bias, vec *y) {
 
 typedef struct {
     const winograd_record *record;
+    grid grid;
     int64_t first, count;  // tiles of the chunk
     float *inputs, *products;
     int64_t input_apart, product_apart;
 } chunk;
-
-typedef struct {
-    int64_t image, y, x;  // of the result, the first place of a tile
-} corner;
-
-INLINE corner corner_of(const winograd_record *r, int64_t number) {
-    const int64_t column = number % r->columns, rest = number / r->columns;
-    return (corner){rest / r->rows, rest % r->rows * 2, column * 2};
-}
-
-// The part of a patch that is inside of the map; zeros elsewhere.
-static void cut_patch(const winograd_record *r, const float *map, int64_t y, int64_t x,
-                      float *to) {
-    memset(to, 0, 4 * PLACES * LANES);
-    for (int64_t i = 0; i < 4; i++)
-        for (int64_t j = 0; j < 4; j++)
-            if (y + i >= 0 && y + i < r->height && x + j >= 0 && x + j < r->width)
-                memcpy(to + (4 * i + j) * LANES,
-                       map + ((y + i) * r->width + x + j) * LANES, 4 * LANES);
-}
-
-static void collect(const chunk *k, const float *x) {
-    const winograd_record *r = k->record;
-    float aside[PLACES * LANES];
-    for (int64_t b = 0; b < r->blocks; b++, x += r->x_step)
-        for (int64_t t = 0; t < k->count; t++) {
-            const corner at = corner_of(r, k->first + t);
-            const float *map = x + at.image * r->height * r->width * LANES;
-            const int64_t top = at.y - r->before0, left = at.x - r->before1;
-            const float *patch = map + (top * r->width + left) * LANES;
-            int64_t pitch = r->width * LANES;
-            if (top < 0 || left < 0 || top + 4 > r->height || left + 4 > r->width) {
-                cut_patch(r, map, top, left, aside);
-                patch = aside, pitch = 4 * LANES;
-            }
-            float *to = k->inputs + (b * k->count + t) * LANES;
-            for (int v = 0; v < LANES; v += WIDTH)
-                turn_input(patch + v, pitch, to + v, k->input_apart);
-        }
-}
 
 static void multiply(const chunk *k, const float *weight) {
     static const float no_bias[MOST_BLOCKS * LANES];
@@ -123,7 +66,7 @@ static void give(const chunk *k, const float *products, const float *bias,
     const winograd_record *r = k->record;
     const int64_t plane = r->out_height * r->out_width * LANES;
     for (int64_t t = 0; t < k->count; t++) {
-        const corner at = corner_of(r, k->first + t);
+        const corner at = corner_of(&k->grid, k->first + t);
         const int64_t place = at.image * plane + (at.y * r->out_width + at.x) * LANES;
         float aside[4 * LANES];
         for (int v = 0; v < LANES; v += WIDTH) {
@@ -156,7 +99,8 @@ void winograd(const void *record, const call *c, int64_t part, int64_t parts) {
     const int64_t tiles = r->images * r->rows * r->columns;
     const int64_t chunks = (tiles + r->chunk - 1) / r->chunk;
     float *space = (float *)at(c, r->space) + part * r->room;
-    chunk k = {.record = r, .inputs = space, .first = -1};
+    chunk k = {.record = r, .inputs = space, .first = -1,
+               .grid = {r->height, r->width, r->before0, r->before1, r->rows, r->columns}};
     vec bad = {0};
     SHARE(chunks * r->splits);
     for (int64_t u = first; u < behind; u++) {
@@ -167,7 +111,10 @@ void winograd(const void *record, const call *c, int64_t part, int64_t parts) {
             k.input_apart = r->blocks * k.count * LANES + GAP;
             k.product_apart = r->nr * k.count * LANES + GAP;
             k.products = k.inputs + PLACES * k.input_apart;
-            collect(&k, at(c, r->x));
+            const float *x = at(c, r->x);
+            for (int64_t b = 0; b < r->blocks; b++)
+                turn_inputs(&k.grid, x + b * r->x_step, k.first, k.count,
+                            k.inputs + b * k.count * LANES, k.input_apart);
         }
         for (int64_t g = r->groups * split / r->splits;
              g < r->groups * (split + 1) / r->splits; g++) {
@@ -184,5 +131,5 @@ void winograd(const void *record, const call *c, int64_t part, int64_t parts) {
         }
     }
     const float total = sum_of(bad);
-    if (total != total) *(int64_t *)at(c, r->fault) = 1;
+    if (total != total && r->fault >= 0) *(int64_t *)at(c, r->fault) = 1;
 }

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, ops
+from burnish import Tensor, nn, ops, optim
 from burnish.errors import InputError
 from tests.runtime.plan.checks import check, same
+from tests.runtime.plan.gradients import Held
 from tests.runtime.plan.test_kernels import Draw, exact
 
 ROUNDED = 1e-5
@@ -95,3 +96,86 @@ def test_errors_are_at_most_four_times_a_direct_sum_s():
     )
     assert rounded < 4 * direct
     assert rounded < 2e-7 * abs(wanted).max()
+
+
+KINDS = {"winograd", "winograd_pack", "winograd_weight"}
+
+TRAINED = [  # images, channels in and out, height, width, padding
+    (2, 32, 32, 12, 12, 1),
+    (3, 33, 47, 9, 14, 1),
+    (2, 100, 64, 11, 8, 0),
+    (2, 64, 96, 10, 10, 2),
+    (16, 48, 80, 5, 6, 1),
+    (5, 40, 36, 21, 13, 2),
+]
+
+
+def stepped(sizes, dtype=np.float32, x=None, frozen=False, **options):
+    """Gradients of a step to weight, bias and input, and the kinds of its records.
+
+    In float64 it is plain.
+    """
+    images, ins, outs, *size, padding = sizes
+    random = np.random.default_rng(5)
+    arrays = {
+        "weight": random.normal(size=(outs, ins, 3, 3)) / ins,
+        "bias": random.normal(size=outs),
+        "x": random.normal(size=(images, ins, *size)) if x is None else x,
+    }
+    held = Held(arrays, dtype)
+    held.weight.trainable = not frozen
+    held.to("cpu:autodiff")
+    names = [name for name in arrays if not (frozen and name == "weight")]
+
+    def step(shift):
+        y = ops.conv(held.x * 1.0, held.weight, held.bias, padding=padding)
+        found = (ops.relu(y + shift) ** 2).sum().backward()
+        optim.SGD().step(0.0, held, found)
+        return [getattr(held, name).grad(found) for name in names]
+
+    shift = Tensor(np.zeros((), dtype))
+    if dtype is np.float64:
+        return [each.numpy() for each in step(shift)], set()
+    fast = burnish.compile(step, **options)
+    for _ in range(2):
+        found = [each.numpy() for each in fast(shift)]
+    assert "nothing eagerly" in fast.explain(), fast.explain()
+    return found, {each.kind for each in fast._steps.known[0]._plan.steps}
+
+
+@pytest.mark.usefixtures("canaries")
+@pytest.mark.parametrize("sizes", TRAINED)
+def test_steps_of_training(sizes, threads):
+    found, used = stepped(sizes)
+    assert used >= KINDS
+    wanted, _ = stepped(sizes, np.float64)
+    for ours, exact_one in zip(found, wanted, strict=True):
+        scale = np.abs(exact_one).max()
+        np.testing.assert_allclose(ours, exact_one, rtol=0, atol=1e-5 * scale)
+    burnish.set_num_threads(1)
+    for one, two in zip(stepped(sizes)[0], found, strict=True):
+        assert one.tobytes() == two.tobytes()
+
+
+def test_steps_without_it():
+    found, used = stepped(TRAINED[0], off=("winograd",))
+    assert not used & KINDS
+    for direct, ours in zip(found, stepped(TRAINED[0])[0], strict=True):
+        np.testing.assert_allclose(ours, direct, rtol=0, atol=1e-5 * abs(direct).max())
+
+
+def test_a_frozen_weight_of_a_step_is_summed_directly():
+    _, used = stepped(TRAINED[0], frozen=True)
+    assert not used & KINDS
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_reaches_the_weight_s_gradient(special):
+    x = np.random.default_rng(6).normal(size=(2, 32, 12, 12))
+    x[1, 7, 5, 6] = special
+    with np.errstate(invalid="ignore", over="ignore"):
+        plain, _ = stepped(TRAINED[0], np.float64, x=x)
+        found, _ = stepped(TRAINED[0], x=x)
+    lost = ~np.isfinite(plain[0])
+    assert lost[:, 7].all()
+    assert not np.isfinite(found[0][lost]).any()

@@ -38,7 +38,7 @@ from burnish.plan.cpu.convolution.weights import (
     turned_weights,
     weights,
 )
-from burnish.plan.cpu.convolution.winograd import is_faster, winograd
+from burnish.plan.cpu.convolution.winograd import Taps, is_faster, winograd
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.products.gemv import gemv, is_in_place, small_weights
@@ -88,8 +88,9 @@ def conv(b: Builder, node: Node) -> None:
         taps, packed = math.prod(w.kernel), channel_weights(b, weight)
         channelwise(b, node, w, x, packed, taps, bias, *residual)
         return
-    if isinstance(weight, Constant) and not b.half and is_faster(b, node, w, weight):
-        winograd(b, node, w, x, weight, bias, *residual)
+    filters = Taps(weight)
+    if is_faster(b, node, w, filters):
+        winograd(b, node, w, x, filters, bias, *residual)
         return
     _dense(b, node, w, x, weight, bias, *residual)
 
@@ -114,9 +115,12 @@ def conv_transpose(b: Builder, node: Node) -> None:
     g = Groups(groups, weight.shape[0] // groups, weight.shape[1])
     kernel = tuple(weight.shape[2:])
     w = Adjoint(*window_of(node, kernel))
+    filters = Taps(weight, is_turned=True)
     if g.ins == g.outs == 1 < groups:
         packed = channel_weights(b, weight)
         channelwise(b, node, w, x, packed, math.prod(kernel), bias, *residual)
+    elif is_faster(b, node, w, filters):
+        winograd(b, node, w, x, filters, bias, *residual)
     elif isinstance(weight, Constant):
         _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:

@@ -15,6 +15,12 @@ from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.grouped import Groups
 from burnish.plan.cpu.convolution.runs import Runs, runs_of
 from burnish.plan.cpu.convolution.weights import Unpacked, turned_weights
+from burnish.plan.cpu.convolution.winograd import (
+    UNIT,
+    WIDE,
+    is_faster_to_weight,
+    winograd_weight,
+)
 from burnish.plan.cpu.layout import (
     CHANNELS,
     LANES,
@@ -27,9 +33,6 @@ from burnish.plan.cpu.layout import (
 from burnish.plan.cpu.products.row_layout import rows_layout
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
-
-_UNIT = 64  # channels in that a share of a weight's gradient has at most
-_WIDE = 32  # and channels out
 
 
 @lower("conv_weight_gradient")
@@ -46,6 +49,9 @@ def to_weight(b: Builder, node: Node) -> None:
     pads = pairs(options["padding"], x.shape[2:], spans, stride, "padding")
     before = tuple(pad[0] for pad in pads)
     w = Window(x.shape[2:], g.shape[2:], kernel, stride, dilation, before)
+    if is_faster_to_weight(b, node, w, x.shape[1], g.shape[1]):
+        winograd_weight(b, node, w, x, g)
+        return
     is_channelwise = 1 < groups == x.shape[1] == g.shape[1]
     ins, outs = x.shape[1] // groups, g.shape[1] // groups
     narrow = Groups(groups, ins, outs)
@@ -88,9 +94,9 @@ def weight_sums(
 ) -> None:  # fmt: skip
     """The gradient of a weight that goes from all channels in to all channels out."""
     flops = 2 * places * taps * ins * outs
-    units = -(-outs // _WIDE) * -(-ins // _UNIT)
+    units = -(-outs // WIDE) * -(-ins // UNIT)
     shares = b.shares(flops / 8, most=units)
-    room = _UNIT * taps * _WIDE
+    room = UNIT * taps * WIDE
     b.add(
         "conv_weight", shares, flops=flops, ins=ins, outs=outs, taps=taps, room=room,
         runs=b.table(runs.runs), starts=b.table(runs.starts), chunks=runs.chunks,
