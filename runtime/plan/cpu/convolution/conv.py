@@ -25,6 +25,12 @@ from burnish.plan.cpu.convolution.grouped import (
     split,
 )
 from burnish.plan.cpu.convolution.halo import tiled_maps
+from burnish.plan.cpu.convolution.phases import (
+    copy_phases,
+    has_few_channels,
+    of_phases,
+    phase_weight,
+)
 from burnish.plan.cpu.convolution.weights import (
     Small,
     Unpacked,
@@ -122,7 +128,10 @@ def conv_transpose(b: Builder, node: Node) -> None:
     elif is_faster(b, node, w, filters):
         winograd(b, node, w, x, filters, bias, *residual)
     elif isinstance(weight, Constant):
-        _dense(b, node, w, x, turned(weight, groups), bias, *residual)
+        if groups == 1 and has_few_channels(w, g.outs) and not isinstance(bias, Value):
+            _in_phases(b, node, w, x, weight, bias, *residual)
+        else:
+            _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
         if not g.are_blocks:
             weight, groups = on_diagonal(b, weight, groups)
@@ -132,6 +141,23 @@ def conv_transpose(b: Builder, node: Node) -> None:
             return turned_weights(b, weight, groups, nr, depth)
 
         dense(b, node, w, x, of_step, g, bias, *residual)
+
+
+def _in_phases(
+    b: Builder, node: Node, w: Window, x: Value, weight: Constant,
+    bias: Constant | None, *residual: Any,
+) -> None:  # fmt: skip
+    count, times = x.shape[0], math.prod(w.stride)
+    wide = of_phases(w)
+    shape = (count, times * weight.shape[1], *wide.out)
+    made, added = b.unnamed_value(shape), list[Value]()
+    for value in residual:
+        added.append(b.unnamed_value(shape))
+        copy_phases(b, value, added[-1], w.stride, back=True)
+    own = dataclasses.replace(node, results=[made])
+    bias = bias and bias.then(lambda a: np.tile(a, times))
+    _dense(b, own, wide, x, phase_weight(weight, w), bias, *added)
+    copy_phases(b, node.result, made, w.stride, back=False)
 
 
 def _dense(
