@@ -167,6 +167,8 @@ def _bounds(
     """Python's bounds; those that say nothing are left out."""
     backwards = _is_known(step) and step < 0
     far = size if isinstance(size, int) else _FAR
+    if backwards and _is_known(start) and isinstance(size, int):
+        start = max(start, -size)  # ONNX clamps it to the first place
     parts: list[Any] = [start, end, step]
     if _is_known(start) and (start == -1 or start >= _FAR if backwards else start == 0):
         parts[0] = None

@@ -238,13 +238,19 @@ def _(g, y, x, *, axis, size, step):
 def slice_(
     x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Array:
-    """x[start:end:step] along each of some axes; numbers beyond an end stop there."""
+    """x[start:end:step] along each of some axes; numbers beyond an end stop there.
+
+    As ONNX's Slice: a negative step starts no further in front than at the first place,
+    where Python's slice would be empty.
+    """
     begin, stop = _integers(starts), _integers(ends)
     chosen = range(len(begin)) if axes is None else _integers(axes)
     stride = [1] * len(begin) if steps is None else _integers(steps)
     index = [slice(None)] * len(x.shape)
-    for axis, *bounds in zip(chosen, begin, stop, stride, strict=True):
-        index[axis] = slice(*bounds)
+    for axis, first, last, step in zip(chosen, begin, stop, stride, strict=True):
+        if step < 0:
+            first = max(first, -x.shape[axis])
+        index[axis] = slice(first, last, step)
     return getitem(x, index=tuple(index))
 
 

@@ -184,6 +184,20 @@ def test_slices_with_bounds_of_rank_0(given, axes, end):
     np.testing.assert_array_equal(ours(made, feeds)[0], expected)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("given", [True, False], ids=["inputs", "constants"])
+@pytest.mark.parametrize("start", [-200, -4, -3, -1, 0, 2, 200])
+def test_slices_backwards_start_at_the_first_place_at_least(given, start):
+    bounds = {"start": start, "end": -(2**40), "axis": 1, "step": -1}
+    bounds = {name: np.array([number]) for name, number in bounds.items()}
+    ports = [info(n, v.shape, T.INT64) for n, v in bounds.items()] if given else []
+    held = [] if given else [ints(n, v) for n, v in bounds.items()]
+    x, made = info("x", [2, 3, 4]), N("Slice", ["x", *bounds], ["y"])
+    made = model([made], [x, *ports], tensors=held)
+    feeds = {"x": X, **(bounds if given else {})}
+    np.testing.assert_array_equal(ours(made, feeds)[0], onnxruntime_on(made, feeds)[0])
+
+
 def test_slices_in_a_body_by_its_counter():
     body = graph(
         [
