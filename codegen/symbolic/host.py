@@ -153,7 +153,7 @@ def not_negative(x: Expression) -> bool:
             return True
         case Value():
             return x.nonnegative
-        case BinOp(operator="+" | "*" | "//", left=left, right=right):
+        case BinOp(operator="+" | "*" | "//" | "%", left=left, right=right):
             return not_negative(left) and not_negative(right)
     return False
 
@@ -167,6 +167,32 @@ def _integer_div(a: Expression, b: Expression) -> Expression:
     if not_negative(a) and not_negative(b):
         return BinOp("//", a, b)
     return Call("int", (BinOp("/", a, b),))
+
+
+def _remainder(a: Expression, b: Expression) -> Expression:
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        return Literal(a.value % b.value)
+    return BinOp("%", a, b)
+
+
+def _less(a: Expression, b: Expression) -> Expression:
+    if isinstance(b, Literal) and b.value <= 0 and not_negative(a):
+        return Literal(False)
+    return _infix("<", lambda x, y: x < y)(a, b)
+
+
+def _and(a: Expression, b: Expression) -> Expression:
+    for known, other in ((a, b), (b, a)):
+        if isinstance(known, Literal):
+            return other if known.value else known
+    return BinOp("and", a, b)
+
+
+def _xor(a: Expression, b: Expression) -> Expression:
+    for known, other in ((a, b), (b, a)):
+        if isinstance(known, Literal):
+            return _invert(other) if known.value else other
+    raise _Symbolic  # `!=` of two comparisons would be one chain of them
 
 
 def _infix(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
@@ -231,6 +257,13 @@ def _div(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
     whole = "int" in str(a.dtype)
     function = _integer_div if whole else _infix("/", lambda x, y: x / y)
     return Host(_spread(function, a, b), a.dtype)
+
+
+def _mod(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
+    """Python's remainder has the divisor's sign, as Mod's has unless `fmod` is set."""
+    if attributes.get("fmod", 0):
+        raise _Symbolic
+    return Host(_spread(_remainder, a, b), a.dtype)
 
 
 def _integers(value: Host | None) -> list[int] | None:
@@ -408,6 +441,7 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "Sub": _each(_sub),
     "Mul": _each(_mul),
     "Div": _div,
+    "Mod": _mod,
     "Neg": _each(_negate),
     "Not": _each(_invert),
     "Where": _each(_choose),
@@ -415,12 +449,13 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "Min": _each_builtin("min", min, 2),
     "Abs": _each_builtin("abs", abs, 1),
     "Equal": _compare("==", lambda a, b: a == b),
-    "Less": _compare("<", lambda a, b: a < b),
+    "Less": _each(_less, "bool"),
     "LessOrEqual": _compare("<=", lambda a, b: a <= b),
     "Greater": _compare(">", lambda a, b: a > b),
     "GreaterOrEqual": _compare(">=", lambda a, b: a >= b),
-    "And": _compare("and", lambda a, b: a and b),
+    "And": _each(_and, "bool"),
     "Or": _compare("or", lambda a, b: a or b),
+    "Xor": _each(_xor, "bool"),
 }
 
 OPERATORS = frozenset((*_TABLE, "Shape", "Size"))

@@ -456,6 +456,25 @@ chain(
     **PICK,
 )
 
+for by in (2, -3):
+    chain(f"Mod {by}", N("Mod", ["s", "k"], ["y"]), k=i64(by))
+    chain(
+        f"floor division by {by}",  # as PyTorch's exporter writes it
+        N("Div", ["s", "k"], ["q"]),
+        N("Less", ["s", "zero"], ["n"]),
+        N("Xor", ["n", "opposite"], ["d"]),
+        N("Mod", ["s", "k"], ["r"]),
+        N("Equal", ["r", "zero"], ["e"]),
+        N("Not", ["e"], ["f"]),
+        N("And", ["d", "f"], ["c"]),
+        N("Sub", ["q", "one"], ["p"]),
+        N("Where", ["c", "p", "q"], ["y"]),
+        k=i64(by),
+        zero=i64(0),
+        one=i64(1),
+        opposite=np.array([by < 0]),
+    )
+
 
 def model_of(nodes, constants):
     value = helper.make_tensor_value_info
@@ -493,3 +512,11 @@ def test_numbers_of_the_host(nodes, constants, tmp_path):
         assert np.dtype(found.dtype) == np.asarray(expected).dtype, text
         assert found.shape == np.shape(expected), text
         np.testing.assert_allclose(np.asarray(found), expected, 1e-6, err_msg=text)
+
+
+def test_floor_division_of_a_size_is_one_operator(tmp_path):
+    row = next(c for c in CASES if c.id == "floor division by 2")
+    _, text = generated(model_of(*row.values), tmp_path)
+    assert "// 2" in text
+    assert "where" not in text
+    assert "else" not in text
