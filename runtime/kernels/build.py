@@ -89,8 +89,13 @@ def sources() -> dict[str, str]:
 
 
 def folder() -> Path:
-    """The folder where built libraries are kept."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    """The folder where built libraries are kept. Raises KernelError without one."""
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:
+        raise KernelError(
+            "kernels: this user has no home folder to keep them in; set XDG_CACHE_HOME"
+        ) from error
     return Path(home, "burnish", "kernels")
 
 
@@ -131,21 +136,27 @@ def built(
             "pip install ziglang brings one"
         )
     place = to or folder()
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if to is None:
-        _check_folder(place)
-    with _locked(place):
-        if not anew and (file := found()):
-            return file
-        if not quiet:
-            line = f"burnish: building kernels for this machine: {place}"
-            print(line, file=sys.stderr)
-        reasons = []
-        for command in commands:
-            try:
-                return _build(command, flags, place)
-            except KernelError as error:
-                reasons.append(str(error))
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if to is None:
+            _check_folder(place)
+        with _locked(place):
+            if not anew and (file := found()):
+                return file
+            if not quiet:
+                line = f"burnish: building kernels for this machine: {place}"
+                print(line, file=sys.stderr)
+            reasons = []
+            for command in commands:
+                try:
+                    return _build(command, flags, place)
+                except KernelError as error:
+                    reasons.append(str(error))
+    except OSError as error:
+        raise KernelError(
+            f"kernels: {place} cannot be written: {error}; set XDG_CACHE_HOME "
+            f"to a folder that can"
+        ) from error
     raise KernelError("; ".join(reasons))
 
 
@@ -163,6 +174,8 @@ def _locked(place: Path) -> Iterator[None]:
             fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:
+        with contextlib.suppress(OSError):
+            fcntl.flock(opened, fcntl.LOCK_UN)  # a forked process may hold it open
         os.close(opened)
 
 

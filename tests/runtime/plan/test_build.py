@@ -56,3 +56,35 @@ def test_processes_that_need_the_library_build_it_one_at_a_time(
     assert all(each.returncode == 0 for each in started)
     assert files == {str(build.found())}
     assert log.read_text().splitlines() == ["linked"] * links
+
+
+def test_a_user_without_a_home_is_told_so(monkeypatch):
+    def missing():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(build.Path, "home", missing)
+    with pytest.raises(KernelError, match=r"no home folder .* set XDG_CACHE_HOME"):
+        build.found()
+
+
+FORKED = """
+import fcntl, os, sys, time
+from pathlib import Path
+from burnish.kernels import build
+place = Path(sys.argv[1])
+with build._locked(place):
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+try:
+    fcntl.flock(os.open(place, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+finally:
+    os.kill(child, 9)
+"""
+
+
+def test_a_forked_process_does_not_keep_the_lock(tmp_path):
+    words = [sys.executable, "-c", FORKED, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

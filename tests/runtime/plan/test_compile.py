@@ -346,7 +346,11 @@ print(fast.explain())
 
 @pytest.mark.parametrize(
     ("setting", "report"),
-    [({"BURNISH_KERNELS": "off"}, ""), ({"CC": "/no/compiler"}, "cannot be run")],
+    [
+        ({"BURNISH_KERNELS": "off"}, ""),
+        ({"CC": "/no/compiler"}, "cannot be run"),
+        ({"XDG_CACHE_HOME": os.devnull}, "cannot be written"),
+    ],
 )
 def test_without_kernels_everything_runs_as_it_is(setting, report, tmp_path):
     setting = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **setting}
