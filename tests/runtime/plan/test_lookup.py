@@ -105,11 +105,33 @@ def test_is_nan() -> None:
     ("a", "b"),
     [
         ((5,), (5,)),
+        ((700,), (700,)),
         ((4, 5), (5,)),
+        ((37, 70), (70,)),
         ((5,), (5, 3)),
+        ((70,), (70, 37)),
         ((2, 4, 5), (5,)),
+        ((2, 1, 2, 2, 4, 5), (5,)),
         ((5,), (2, 5, 3)),
     ],
+    ids=str,
 )
 def test_products_with_vectors(a: Any, b: Any) -> None:
-    planned(lambda x, y: ops.matmul(x, y), drawn(*a), drawn(*b, seed=1))
+    x, y = drawn(*a), drawn(*b, seed=1)
+    planned(ops.matmul, x, y)
+    planned(lambda x: ops.matmul(x, y), x)
+    planned(lambda y: ops.matmul(x, y), y)
+    far = (..., slice(None, None, -2))
+    planned(
+        lambda x, y: ops.matmul(x[far], y[::-2] if y.ndim == 1 else y[..., ::-2, :]),
+        x, y,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((0,), (0, 3)), ((2, 0), (0, 3)), ((0,), (0,))], ids=str
+)
+def test_products_that_sum_nothing(a: Any, b: Any) -> None:
+    x, y = drawn(*a), drawn(*b)
+    check(ops.matmul, x, y)
+    check(lambda x: ops.matmul(x, y), x)

@@ -269,6 +269,7 @@ def linear(b: Builder, node: Node) -> None:
         return
     by_inputs, held = bool(node.options.get("turned")), weight
     outs, ins = held.shape[::-1] if by_inputs else held.shape
+    need(ins, "it sums nothing")
     small = small_weights(b, held, by_inputs)
     if by_inputs and small is None:
         weight = b.derived(np.transpose, weight)

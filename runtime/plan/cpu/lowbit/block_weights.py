@@ -28,7 +28,7 @@ class Weights(NamedTuple):
     """A matrix in one of the layouts of GEMV. block: inputs that share a scale."""
 
     mode: int
-    codes: Constant
+    codes: Value | Constant
     block: int = 0
     scales: Constant | None = None
     zeros: Constant | None = None

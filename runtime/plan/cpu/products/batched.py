@@ -6,6 +6,7 @@ import math
 
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, blocks, strides
+from burnish.plan.cpu.products.gemv import times_vector
 from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
@@ -19,24 +20,25 @@ def matmul(b: Builder, node: Node) -> None:
     check(node, *node.args)
     ranks = [len(arg.shape) for arg in node.args]
     need(min(ranks), "an input has no axes")
+    k = node.args[0].shape[-1]
+    need(k, "it sums nothing")
+    if ranks[1] == 1:
+        times_vector(b, node, node.args[0], node.args[1], "rows")
+        return
+    if ranks == [1, 2]:
+        times_vector(b, node, node.args[1], node.args[0], "columns")
+        return
     need(max(ranks) <= _BATCH + 2, f"it has {max(ranks)} axes")
     shape = node.result.shape
-    if ranks[1] == 1:
-        shape = (*shape, 1)
     if ranks[0] == 1:
         shape = (*shape[:-1], 1, shape[-1])
     shape = (1,) * (_BATCH + 2 - len(shape)) + shape
     *batch, rows, n = shape
-    k = node.args[0].shape[-1]
-    need(k, "it sums nothing")
     fields = {}
     for name, arg in zip("ab", node.args, strict=True):
         spot, steps = _strided(b, arg, in_lines=name == "a")
-        sizes = arg.shape
-        if len(sizes) == 1 and name == "b":
-            sizes, steps = (*sizes, 1), (*steps, 1)
         lead = (0,) * (_BATCH + 2 - len(steps))
-        sizes, steps = (1,) * len(lead) + sizes, (*lead, *steps)
+        sizes, steps = (1,) * len(lead) + arg.shape, (*lead, *steps)
         fields[name] = spot
         for i in range(_BATCH):
             fields[f"{name}{i}"] = steps[i] if sizes[i] != 1 else 0

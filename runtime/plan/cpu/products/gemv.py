@@ -50,22 +50,43 @@ def gemv(
     found = _weights(b, weight, turned)
     if found is None or x.size > _DOTS_ROWS.get(found.mode, _ROWS) * ins:
         return False
+    if bias is not None:
+        bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
+    _add(b, node, x, found, ins, outs, bias, *residual)
+    return True
+
+
+def times_vector(
+    b: Builder, node: Node, matrix: Value | Constant, x: Value | Constant, mode: str
+) -> None:
+    """Lower a vector times the rows of a matrix (..., outs, ins), or the columns of one
+    (ins, outs)."""
+    outs = matrix.size // x.size
+    _add(b, node, x, Weights(GEMV[mode], matrix), x.size, outs)
+
+
+def _add(
+    b: Builder, node: Node, x: Value | Constant, weights: Weights, ins: int, outs: int,
+    bias: Constant | None = None, *residual: Any,
+) -> None:  # fmt: skip
     act, low, high = node.act
     flops = 2 * x.size * outs
-    if bias is not None:
-        bias = b.constant(bias.then(lambda a: np.broadcast_to(a, (outs,))))
-    held = digits(b, x, ins) if found.has_digits else None
+    scales, zeros = (
+        None if each is None else b.constant(each)
+        for each in (weights.scales, weights.zeros)
+    )
+    held = None
+    if weights.has_digits and isinstance(x, Value):
+        held = digits(b, x, ins)
     b.add(
         "gemv", b.shares(flops / 8), flops=flops, x=b.spot(x), digits=held,
-        weight=b.constant(found.codes), bias=bias,
-        scales=None if found.scales is None else b.constant(found.scales),
-        zeros=None if found.zeros is None else b.constant(found.zeros),
+        weight=b.spot(weights.codes), bias=None if bias is None else b.constant(bias),
+        scales=scales, zeros=zeros,
         residual=b.spot(residual[0]) if residual else None,
         out=b.result(node.result), rows=x.size // ins, ins=ins, outs=outs,
-        mode=found.mode, block=found.block, act=ACTIVATIONS.index(act), low=low,
+        mode=weights.mode, block=weights.block, act=ACTIVATIONS.index(act), low=low,
         high=high,
     )  # fmt: skip
-    return True
 
 
 def _weights(b: Builder, weight: Constant, turned: bool) -> Weights | None:
@@ -88,7 +109,7 @@ def small_weights(
     if found is None or not found.has_digits or found.scales is None:
         return None
     zeros = None if found.zeros is None else b.constant(found.zeros)
-    codes, scales = b.constant(found.codes), b.constant(found.scales)
+    codes, scales = b.spot(found.codes), b.constant(found.scales)
     return codes, scales, zeros, found.mode, found.block
 
 
