@@ -31,7 +31,7 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
         product = partial(_by_cudnn, w=w, groups=groups)
     elif groups != 1:
         return None
-    elif _is_pointwise(w) and layout.is_last(x):
+    elif _is_pointwise(w, x.shape[2:]) and layout.is_last(x):
         return partial(_pointwise, shape=weight.shape[:2])
     else:
         shape = len(x), len(weight), *w.out
@@ -80,14 +80,15 @@ def _(g, y, x, weight, bias, **options):
 
 def _columns(x, w):
     """im2col, the input elements of each output position: (N, C * prod(K), prod(P))"""
-    if _is_pointwise(w):
+    if _is_pointwise(w, x.shape[2:]):
         return x.reshape(*x.shape[:2], prod(w.out))
     return windows.columns(x, x.shape[2:], w, together=False)
 
 
-def _is_pointwise(w):
-    """Whether a window is one element, and each element a window."""
-    return prod(w.kernel) == 1 and set(w.stride) == {1} and not any(map(any, w.pads))
+def _is_pointwise(w, sizes):
+    """Whether a window is one element, and each element of these sizes a window."""
+    is_one = prod(w.kernel) == 1 and set(w.stride) == {1} and not any(map(any, w.pads))
+    return is_one and sizes == w.out  # an output_padding has no window
 
 
 def _rows(x):
@@ -112,7 +113,7 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     if groups > 1 and not pays:
         return None
     matrix, flat = weight.shape[:2], (*g.shape[:2], prod(w.out))
-    is_rows = _is_pointwise(w) and layout.is_last(g)
+    is_rows = _is_pointwise(w, sizes) and layout.is_last(g)
     shape = len(g), weight.shape[1], *sizes
 
     def run(g, weight):
@@ -177,7 +178,8 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     pays = convolution.pays(x, groups)
     if groups > 1 and not pays:
         return None
-    is_rows = _is_pointwise(w) and (layout.is_last(x) or layout.is_last(g))
+    is_rows = layout.is_last(x) or layout.is_last(g)
+    is_rows = is_rows and _is_pointwise(w, x.shape[2:])
     parts = tuple(conv._parts(len(x), x.shape[1] // _ROOM + 1, w))
 
     def run(x, g):

@@ -341,6 +341,14 @@ def test_pointwise_convolutions_of_channels_last(name, last):
     agree(ops.conv_weight_gradient(x, g, kernel=(1, 1), **sizes), want, name, 40)
 
 
+def test_a_pointwise_transposed_convolution_with_output_padding():
+    """There is more of the result than windows, which see one element each."""
+    x, w = there(numbers(2, 8, 4, 5), "float32"), there(numbers(8, 16, 1, 1), "float32")
+    options = {"dilation": 2, "output_padding": (1, 0)}
+    want = ops.conv_transpose(x.get(), w.get(), **options)
+    agree(ops.conv_transpose(layout.last(x), w, **options), want, "float32", 40)
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("sizes", [(17,), (9, 11), (5, 6, 7)])
 def test_windows_are_counted_in_32_and_64_bits(sizes, is_long, monkeypatch):
