@@ -351,7 +351,7 @@ for sums of 16 outputs in integers, and of 32 in floats."""
 DIGITS = {"bytes": 112, "block": 32}
 """Of values as digits: the bytes of a block, and its values."""
 REDUCTIONS = {"sum": 0, "max": 1}
-FOLDS = {"min": 0, "prod": 1, "log_sum_exp": 2}
+FOLDS = {"prod": 0, "log_sum_exp": 1}
 VOTES = {"sum": 0, "min": 1, "max": 2}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 POWERS = {"block": 1 << 12}

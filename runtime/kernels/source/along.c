@@ -1,51 +1,58 @@
-// Along an axis: products, minima, logarithms of sums, the best k; tables of keys.
+// Along an axis: products, logarithms of sums, the best k; tables of keys.
 // x is (outer, width, inner).
 #include <math.h>
 
 #include "call.h"
-#include "functions.h"
+#include "rows.h"
+#include "softmax_columns.h"
 
-// A number or NaN that is smaller; the first NaN stays, as in NumPy.
-INLINE float lower_of(float a, float b) { return b < a || b != b ? b : a; }
+// log(sum(exp(x))) of a row; an infinite maximum is no offset.
+static float log_sum_exp(const float *x, int64_t n) {
+    enum { PART = 4096 };
+    const float most = row_greatest(x, n), shift = isinf(most) ? 0 : most;
+    double total = 0;
+    for (int64_t start = 0; start < n; start += PART, x += PART) {
+        const int64_t here = n - start < PART ? n - start : PART;
+        vec sum = {0};
+        OVER(here, sum += exponential(load(x + i) - shift),
+             const vec e = exponential(load_some(x + i, rest) - shift);
+             for (int64_t k = 0; k < rest; k++) total += e[k])
+        total += sum_of(sum);
+    }
+    return logf((float)total) + shift;
+}
 
-// log(sum(exp(x))) of n numbers, `step` apart; an infinite maximum is no offset.
-static float log_sum_exp(const float *x, int64_t n, int64_t step) {
-    float top = -INFINITY;
-    for (int64_t k = 0; k < n; k++) {
-        const float value = x[k * step];
-        if (value > top) top = value;
-    }
-    if (isinf(top)) top = 0;
-    double sum = 0;
-    for (int64_t k = 0; k < n; k += WIDTH) {
-        const int64_t some = n - k < WIDTH ? n - k : WIDTH;
-        vec v = {0};
-        for (int64_t i = 0; i < some; i++) v[i] = x[(k + i) * step] - top;
-        v = exponential(v);
-        for (int64_t i = 0; i < some; i++) sum += v[i];
-    }
-    return logf((float)sum) + top;
+// The same of a vector of columns, of which `some` are there.
+INLINE void log_sum_exp_columns(const float *x, float *out, int64_t n, int64_t step,
+                                int64_t some) {
+    vec most = all(-INFINITY);
+    for (int64_t k = 0; k < n; k++) most = greater(most, load_up_to(x + k * step, some));
+    const ivec is_infinite = (ivec)(most == INFINITY) | (ivec)(most == -INFINITY);
+    const vec shift = choose(is_infinite, all(0), most);
+    SUM_OF_ROWS(sum, n, exponential(load_up_to(x + k * step, some) - shift))
+    for (int64_t i = 0; i < some; i++) out[i] = logf(sum[i]) + shift[i];
 }
 
 void fold(const void *record, const call *c, int64_t part, int64_t parts) {
     const fold_record *r = record;
-    const int64_t inner = r->inner;
+    const int64_t width = r->width, inner = r->inner;
+    const int is_prod = r->mode == FOLD_PROD;
     SHARE(r->outer);
     for (int64_t u = first; u < behind; u++) {
-        const float *x = (const float *)at(c, r->x) + u * r->width * inner;
+        const float *x = (const float *)at(c, r->x) + u * width * inner;
         float *out = (float *)at(c, r->out) + u * inner;
-        if (r->mode == FOLD_LOG_SUM_EXP) {
-            for (int64_t i = 0; i < inner; i++)
-                out[i] = log_sum_exp(x + i, r->width, inner);
-            continue;
-        }
-        memcpy(out, x, 4 * (size_t)inner);
-        for (int64_t k = 1; k < r->width; k++) {
-            const float *row = x + k * inner;
-            if (r->mode == FOLD_MIN)
-                for (int64_t i = 0; i < inner; i++) out[i] = lower_of(out[i], row[i]);
-            else
-                for (int64_t i = 0; i < inner; i++) out[i] *= row[i];
+        if (inner == 1) {
+            float product = 1;
+            for (int64_t k = 0; is_prod && k < width; k++) product *= x[k];
+            *out = is_prod ? product : log_sum_exp(x, width);
+        } else if (is_prod) {
+            memcpy(out, x, 4 * (size_t)inner);
+            for (int64_t k = 1; k < width; k++)
+                for (int64_t i = 0; i < inner; i++) out[i] *= x[k * inner + i];
+        } else {
+            for (int64_t i = 0; i < inner; i += WIDTH)
+                log_sum_exp_columns(x + i, out + i, width, inner,
+                                    inner - i < WIDTH ? inner - i : WIDTH);
         }
     }
 }
@@ -64,8 +71,23 @@ void fold(const void *record, const call *c, int64_t part, int64_t parts) {
         return largest ? p > q : p < q;                                           \
     }
 
+// Where the next vector of a row of n starts, from i on, that may have an element better
+// than x[top]; the rest of the row, and rows of elements that are apart, have no vectors.
+INLINE int64_t float_next(const float *x, int64_t step, int64_t i, int64_t n, int64_t top,
+                          int largest) {
+    if (step > 1) return i;
+    const float sign = largest ? 1 : -1;
+    const vec bound = all(sign * x[top]);
+    while (i + WIDTH <= n && !any_beyond(sign * load(x + i), bound)) i += WIDTH;
+    return i;
+}
+INLINE int64_t integer_next(const int64_t *x, int64_t step, int64_t i, int64_t n,
+                            int64_t top, int largest) {
+    return i;
+}
+
 // A heap of the best so far, the worst one on top; then the heap in order.
-#define BEST(name, before, type)                                                   \
+#define BEST(name, before, next, type)                                                   \
     static void name##_down(const type *x, int64_t step, int largest, int64_t *heap, \
                             int64_t n, int64_t place) {                            \
         const int64_t moved = heap[place];                                         \
@@ -82,10 +104,14 @@ void fold(const void *record, const call *c, int64_t part, int64_t parts) {
         const int largest = (int)r->largest;                                       \
         for (int64_t i = 0; i < k; i++) heap[i] = i;                               \
         for (int64_t i = k / 2; i-- > 0;) name##_down(x, step, largest, heap, k, i); \
-        for (int64_t i = k; i < r->width; i++) {                                   \
-            if (!before(x, step, i, heap[0], largest)) continue;                   \
-            heap[0] = i;                                                           \
-            name##_down(x, step, largest, heap, k, 0);                             \
+        for (int64_t i = k, end; i < r->width;) {                                  \
+            i = next(x, step, i, r->width, heap[0], largest);                      \
+            end = i + WIDTH < r->width ? i + WIDTH : r->width;                     \
+            for (; i < end; i++) {                                                 \
+                if (!before(x, step, i, heap[0], largest)) continue;               \
+                heap[0] = i;                                                       \
+                name##_down(x, step, largest, heap, k, 0);                         \
+            }                                                                      \
         }                                                                          \
         for (int64_t n = k - 1; n > 0; n--) {                                      \
             const int64_t worst = heap[0];                                         \
@@ -96,8 +122,8 @@ void fold(const void *record, const call *c, int64_t part, int64_t parts) {
 
 BEFORE(float_before, float)
 BEFORE(integer_before, int64_t)
-BEST(best_floats, float_before, float)
-BEST(best_integers, integer_before, int64_t)
+BEST(best_floats, float_before, float_next, float)
+BEST(best_integers, integer_before, integer_next, int64_t)
 
 // The places of the k best of each line, best first; `space`: k for each share.
 void top_k(const void *record, const call *c, int64_t part, int64_t parts) {

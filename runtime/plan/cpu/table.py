@@ -21,6 +21,7 @@ def lower(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Declare how nodes of these names become records."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
+        assert LOWERED.keys().isdisjoint(names), f"{names} are lowered elsewhere"
         LOWERED.update(dict.fromkeys(names, function))
         return function
 

@@ -45,8 +45,15 @@ def test_the_best_of_each_line(axis: int, dtype: str, largest: bool) -> None:
 def test_the_best_among_nan_and_infinities(largest: bool) -> None:
     planned(lambda x: ops.top_k_places(x, k=9, largest=largest), Tensor(ODD))
     wide = np.random.default_rng(1).standard_normal((3, 400)).astype(np.float32)
-    wide[0, ::7], wide[1] = np.inf, 0
-    planned(lambda x: ops.top_k_places(x, k=5, largest=largest), Tensor(wide))
+    wide[0, ::7], wide[1], wide[2, 300] = np.inf, 0, np.nan
+    for x in (wide, -wide, np.sort(wide), np.sort(wide)[:, ::-1].copy()):
+        planned(lambda x: ops.top_k_places(x, k=5, largest=largest), Tensor(x))
+
+
+def test_most_of_a_long_line_are_sorted_eagerly() -> None:
+    x = drawn(2, 4000)
+    planned(lambda x: ops.top_k_places(x, k=1000), x)
+    assert check(lambda x: ops.top_k_places(x, k=1001), x).planned(x).eager
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -66,6 +73,21 @@ FOLDS = ["reduce_min", "reduce_prod", "reduce_log_sum_exp"]
 def test_folds(name: str, keepdims: bool, axes: Any) -> None:
     options = {"axes": axes, "keepdims": keepdims}
     planned(lambda x: getattr(ops, name)(x, **options), drawn(3, 4, 21))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", FOLDS)
+def test_folds_of_long_lines(name: str, axis: int) -> None:
+    x = np.random.default_rng(0).standard_normal((5000, 3)).astype(np.float32)
+    x = 1 + x / 1000 if name == "reduce_prod" else x
+    fast = planned(
+        lambda x: getattr(ops, name)(x, axes=axis), Tensor(x.swapaxes(0, axis).copy())
+    )
+    wanted = getattr(ops, name).value(x.astype(np.float64), axes=0)
+    made = fast(Tensor(x.swapaxes(0, axis).copy())).data
+    np.testing.assert_allclose(
+        made, wanted, rtol=1e-4 if name == "reduce_prod" else 1e-6
+    )
 
 
 @pytest.mark.parametrize("name", FOLDS)

@@ -14,6 +14,9 @@ from burnish.plan.graph import Constant, Node, Value, combined, constant
 
 _KINDS = (np.float32, np.int64)
 
+_SMALL = 1 << 12
+"""Elements beyond which NumPy sorts all of a line sooner than a heap finds most."""
+
 
 @lower("cum_sum")
 def cum_sum(b: Builder, node: Node) -> None:
@@ -34,6 +37,8 @@ def top_k_places(b: Builder, node: Node) -> None:
     x, axis = _lines(node)
     sizes, k = _sizes(x, axis), node.options["k"]
     need(isinstance(k, int) and 0 < k <= x.shape[axis], "it takes none")
+    is_few = x.size <= _SMALL or k <= x.shape[axis] // 4
+    need(is_few, "NumPy is faster at sorting so many")
     lines = sizes["outer"] * sizes["inner"]
     shares = b.shares(4 * x.size * k.bit_length(), lines)
     b.add(

@@ -85,7 +85,7 @@ def reduce(b: Builder, node: Node) -> None:
     )  # fmt: skip
 
 
-@lower("reduce_min", "reduce_prod", "reduce_log_sum_exp")
+@lower("reduce_prod", "reduce_log_sum_exp")
 def fold(b: Builder, node: Node) -> None:
     x, axes = _reduced(node)
     outer, inner = _around(x, axes)
