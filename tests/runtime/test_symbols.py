@@ -134,8 +134,9 @@ def test_optimizers(rule, step, tmp_path):
         np.testing.assert_allclose(mine[slot], state[slot], 1e-12, 1e-14)
 
 
+@pytest.mark.parametrize("is_of_class", [False, True])
 @pytest.mark.parametrize("factor", FACTORS)
-def test_statements_of_a_rule_follow_step_rate_and_options(factor):
+def test_statements_of_a_rule_follow_step_rate_and_options(factor, is_of_class):
     class Rule(Elementwise):
         share = 1.0
 
@@ -144,9 +145,10 @@ def test_statements_of_a_rule_follow_step_rate_and_options(factor):
             new[...] = weight - made * grad
 
     rule = Rule()
+    owner = Rule if is_of_class else rule
     traces = Traces(partial(statements.traced, dtype=np.dtype(np.float64)))
     for step in range(1, 7):
-        rule.share, rate = 0.5 if step > 4 else 1.0, 0.05 + 0.01 * step
+        owner.share, rate = 0.5 if step > 4 else 1.0, 0.05 + 0.01 * step
         script = Script(np.float64, named=True)
         y, x, g = map(script.variable, ("y", "x0", "x1"))
         rule.write(y, x, g, {"step": step}, rate)

@@ -49,7 +49,9 @@ class Elementwise(Optimizer):
     ) -> None:
         """Fill `new` with the new weight; change the arrays of `state` in place.
 
-        All are of one shape. `new` is uninitialized at first.
+        All are of one shape. `new` is uninitialized at first. On a GPU and in plans it
+        runs on symbols, once for many steps: what differs between steps is a field or
+        an attribute, `rate` or `state["step"]`, not a random number or a global.
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 

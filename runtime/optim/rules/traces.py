@@ -99,9 +99,10 @@ def _options(rule: Any) -> dict[str, Any] | None:
     """What a formula reads of its rule; None where that may change unseen."""
     kind: Any = type(rule)
     own = _own(kind)
+    values = {name: getattr(kind, name, None) for name in _of_class(kind)}
     found = {
         name: tuple(value) if type(value) is list else value
-        for name, value in vars(rule).items()
+        for name, value in (values | vars(rule)).items()
         if name not in own or _is_plain(value)
     }
     return found if all(map(_is_plain, found.values())) else None
@@ -112,6 +113,18 @@ def _own(kind: type) -> frozenset[str]:
     """The fields of a rule that are no options of it: its state, and `clip`."""
     hidden = {f.name for f in fields(kind) if not f.init and not f.repr}
     return frozenset(hidden | {"clip"})
+
+
+@lru_cache(64)
+def _of_class(kind: type) -> frozenset[str]:
+    """The attributes of a rule's class that are no methods, properties or fields."""
+    names = {
+        name
+        for each in kind.__mro__
+        for name, value in vars(each).items()
+        if name[:2] != "__" and not hasattr(value, "__get__")
+    }
+    return frozenset(names - {f.name for f in fields(kind)})
 
 
 def _is_plain(value: Any) -> bool:
