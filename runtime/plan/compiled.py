@@ -85,11 +85,9 @@ class Compiled(Generic[P, R]):
         function: Callable[P, R],
         off: frozenset[str] = frozenset(),
         precision: str = "fp32",
-        inexact: frozenset[str] = frozenset(),
     ):
         functools.update_wrapper(self, function, updated=())
         self._function, self._off, self._precision = function, off, precision
-        self._inexact = inexact  # kernels that inference leaves out for what they round
         self._rooms: dict[int, Room] = {}
         self._lock = threading.RLock()
         self._begin()
@@ -316,8 +314,7 @@ class Compiled(Generic[P, R]):
     ) -> Plan | GraphPlan:
         kernels = library()
         if places <= {_CPU} and kernels is not None:
-            off = self._off | self._inexact
-            return Plan(program, kernels, num_threads(), off, self._half)
+            return Plan(program, kernels, num_threads(), self._off, self._half)
         if by_value:
             given = [each for each in given if not _is_number(each)]
         return GraphPlan(program, self._room(next(iter(places)).index), given)
@@ -424,7 +421,7 @@ def compile(
     another processor, raise InputError.
     tolerance: the error, of the results' scale, within which a CPU's plan may take
     kernels that round more than a sum does; from 1e-5 on 3 x 3 convolutions are
-    computed by Winograd's algorithm, as trained ones are in a step of training. off:
+    computed by Winograd's algorithm, as their gradients are with any tolerance. off:
     rules and kernels of a CPU's plans to leave out, by name.
     """
     if not callable(function):
@@ -443,4 +440,4 @@ def compile(
             f"compile: expected a tolerance from 0 to below 1, got {tolerance!r}"
         )
     inexact = {name for name, least in _ROUNDS_MORE.items() if tolerance < least}
-    return Compiled(function, frozenset(off), precision, frozenset(inexact))
+    return Compiled(function, frozenset({*off, *inexact}), precision)

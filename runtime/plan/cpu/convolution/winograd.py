@@ -70,8 +70,10 @@ class Taps(NamedTuple):
 def is_faster(b: Builder, node: Node, w: Window, taps: Taps) -> bool:
     """Whether it takes fewer products than a direct sum, with all that it moves.
 
-    A frozen weight's convolution notes what is not finite, so that the call is made
-    once more; where a weight is trained, NaN and infinity reach its gradient anyhow.
+    The gradient of an input rounds no more than PyTorch's; a result does, so that it
+    is "winograd" by name and asked for. A frozen weight's convolution notes what is not
+    finite, so that the call is made once more; where a weight is trained, NaN and
+    infinity reach its gradient anyhow.
     """
     is_frozen = isinstance(taps.weight, Constant)
     if not _fits(b, node, w, taps.ins, taps.outs):
@@ -96,7 +98,9 @@ def is_faster_to_weight(b: Builder, node: Node, w: Window, ins: int, outs: int) 
 def _fits(b: Builder, node: Node, w: Window, ins: int, outs: int) -> bool:
     is_plain = w.kernel == (3, 3) and w.stride == w.dilation == (1, 1)
     is_dense = node.options["groups"] == 1 and min(ins, outs) >= 2 * LANES
-    return is_plain and is_dense and not b.half and "winograd" not in b.off
+    is_gradient = node.name.endswith("_gradient")
+    kernel = "winograd_gradients" if is_gradient else "winograd"
+    return is_plain and is_dense and not b.half and kernel not in b.off
 
 
 def _tiles(images: int, w: Window) -> int:
