@@ -51,9 +51,8 @@ def _sliced(
     numbers = size.value, start.value, end.value
     if None not in numbers:
         n, a, b = (int(x) for x in numbers if x is not None)
-        if step < 0:
-            a, b = max(a, -n), b if b >= -n else None
-        return parse(len(range(n)[slice(a, b, step)]))
+        behind = None if step < 0 and b < -n else b
+        return parse(len(range(n)[slice(max(a, -n), behind, step)]))
     if step != 1:
         whole = step == -1 and start.value == -1 and (end.value or 0) < -_FAR
         return size if whole else None
