@@ -172,6 +172,11 @@ COMPARED = [
     (np.array([True]), np.array([True]), True, ""),
     (np.float16([1.002]), np.float16([1]), True, ""),
     (np.zeros((0, 3), "f"), np.zeros((0, 3), "f"), True, ""),
+    (np.float32([-1e4, -1e4, 1.3]), np.float32([-1e4, -1e4, 1]), False, "differs"),
+    (np.float32([-1e4, -1e4, 1]), np.float32([-1e4, -1e4, 1]), True, ""),
+    (np.float32([-1e4, 1.3]), np.float32([-1e4, 1]), True, ""),
+    (np.float32([-1e4, -1e4, 1e-3]), np.float32([-1e4, -1e4, 0]), True, ""),
+    (np.float32([50, 50, 1.001]), np.float32([50, 50, 1]), True, ""),
 ]
 
 
