@@ -59,7 +59,7 @@ class TrainingPlan:
         """The function's results; its effects happen as in a plain call."""
         with self._lock:
             if self._is_planned(args, options):
-                before = rng.state() if self._may_end_early else None
+                before = rng.state() if self._may_fault else None
                 try:
                     return self._run(args, options)
                 except Fault:  # nothing has been changed; the plain call draws anew
@@ -102,7 +102,7 @@ class TrainingPlan:
         self._numbers, self._rates = tape.numbers, tape.rates
         with no_grad():
             self._plan = Plan(program, kernels, num_threads(), self._off, self._half)
-        self._may_end_early = any(part.notes for part in self._plan.segments)
+        self._may_fault = bool(self._plan.faults)
         trim()
 
     def _run(self, args: Any, options: Any) -> Any:

@@ -152,6 +152,19 @@ def test_a_number_of_no_row_draws_what_the_plain_call_draws():
     np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)
 
 
+def test_a_step_that_updates_nothing_says_which_numbers_have_a_row():
+    table = nn.Embedding(ROWS, DIM).to("cpu:autodiff")
+
+    @burnish.compile
+    def gradient(ids):
+        return table.weight.grad((table(ids) ** 2).sum().backward())
+
+    gradient(Tensor(np.arange(COUNT)))
+    assert "nothing eagerly" in gradient.explain()
+    with pytest.raises(InputError, match=f"expected ids from 0 to {ROWS - 1}"):
+        gradient(Tensor(np.arange(COUNT) + ROWS - 1))
+
+
 def test_a_lookup_behind_an_update_runs_eagerly():
     """Where a number is of no row, the first update has happened already."""
     found = []

@@ -206,3 +206,15 @@ def test_results_of_a_step_are_exact_where_its_weights_are_not_updated(records):
     y, _ = burnish.compile(step)(x)
     direct, _ = burnish.compile(step, off=("winograd_gradients",))(x)
     assert y.numpy().tobytes() == direct.numpy().tobytes()
+
+
+def test_gradients_of_what_is_not_finite_are_the_plain_call_s():
+    conv = nn.Conv2d(32, 32, 3, padding=1).to("cpu:autodiff")
+    x = Draw(4).tensor(2, 32, 12, 12).data
+    x[0, 3, 5, 5] = np.nan
+
+    def gradient(x):
+        return conv.weight.grad((conv(x) ** 2).sum().backward())
+
+    fast = burnish.compile(gradient, tolerance=ROUNDED)
+    same(fast(Tensor(x)), gradient(Tensor(x)))
