@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.capture.late import Late
 from burnish.capture.line import Line, refs
 from burnish.capture.ref import Ref
 from burnish.capture.signature import argument_names
@@ -202,6 +203,8 @@ class _Written:
 
     def _place(self, item: Any) -> int | None:
         """The number of a place; parameters and buffers are noted with their paths."""
+        if isinstance(item, Late):
+            raise words.Unwritable(f"what {item.function.__name__} makes of tensors")
         if not isinstance(item, Ref):
             return None
         fixed = self._plan.program.fixed.get(item.place)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burnish import Tensor, nn, planned
+from burnish import Tensor, nn, ops, planned
 from burnish.errors import RecordError
 from burnish.plan import store
 from burnish.planned.file import KEY, opened
@@ -387,11 +387,23 @@ class Outside(nn.Module):
         return self.fc(x)[:, self.table.astype("int64")]
 
 
-def test_what_cannot_be_stored_is_named(made, tmp_path):
+class Classes(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return ops.zip_map(self.fc(x), ["no", "yes"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [(Outside, "getitem eagerly"), (Classes, "no word for what zip_map makes of")],
+)
+def test_what_cannot_be_stored_is_named(kind, reason, made, tmp_path):
     weights = tmp_path / "net.safetensors"
-    model = Outside()
+    model = kind()
     model.save_file(weights)
-    with pytest.raises(store.Unstorable, match="getitem eagerly"):
+    with pytest.raises(store.Unstorable, match=reason):
         store.write(
             tmp_path / "net.plan.safetensors",
             model,
