@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -218,3 +219,58 @@ def test_gradients_of_what_is_not_finite_are_the_plain_call_s():
 
     fast = burnish.compile(gradient, tolerance=ROUNDED)
     same(fast(Tensor(x)), gradient(Tensor(x)))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("depth", "channels", "shape"),
+    [(6, 64, (1, 64, 12, 12)), (5, 128, (1, 32, 10, 10)), (4, 48, (4, 33, 15, 13))],
+)
+def test_a_whole_step_s_gradients_err_at_most_1_3_times_as_pytorch_s(
+    depth, channels, shape
+):
+    import torch
+
+    def theirs(arrays, x, dtype):
+        weights = [torch.tensor(each, dtype=dtype) for each in arrays]
+        y = torch.tensor(x, dtype=dtype)
+        for weight in weights:
+            weight.requires_grad = True
+            y = torch.nn.functional.silu(torch.conv2d(y, weight, padding=1))
+        (y**2).mean().backward()
+        return [each.grad.double().numpy() for each in weights]
+
+    def ours(arrays, x):
+        held = Held({f"w{i}": each for i, each in enumerate(arrays)}, np.float32)
+        held.to("cpu:autodiff")
+        weights = [getattr(held, f"w{i}") for i in range(depth)]
+
+        def step(y):
+            for weight in weights:
+                y = ops.swish(ops.conv(y, weight, padding=1), 1.0)
+            found = (y**2).mean().backward()
+            optim.SGD().step(0.0, held, found)
+            return [weight.grad(found) for weight in weights]
+
+        return [each.numpy() for each in burnish.compile(step)(Tensor(x))]
+
+    def apart(found, exact):
+        gap = sum(((a - b) ** 2).sum() for a, b in zip(found, exact, strict=True))
+        return np.sqrt(gap / sum((each**2).sum() for each in exact))
+
+    ratios = []
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        widths = shape[1], *[channels] * depth
+        arrays = [
+            (random.normal(size=(outs, ins, 3, 3)) / (5 * ins) ** 0.5).astype("f4")
+            for ins, outs in itertools.pairwise(widths)
+        ]
+        x = random.normal(size=shape).astype("f4")
+        exact = theirs(arrays, x, torch.float64)
+        errors = [
+            apart(each, exact)
+            for each in (ours(arrays, x), theirs(arrays, x, torch.float32))
+        ]
+        ratios.append(errors[0] / errors[1])
+    assert np.exp(np.mean(np.log(ratios))) < 1.3, ratios
