@@ -126,6 +126,9 @@ def _evaluate(
 
 def _cuts(shape: tuple[int, ...], width: int) -> Iterator[tuple[slice, ...]]:
     """Indices of blocks that cover `shape`, `width` elements behind each place."""
+    if not shape:  # the first axis is whole too
+        yield ()
+        return
     row = prod(shape[1:]) * width
     if row > BLOCK and len(shape) > 1:
         for i in range(shape[0]):

@@ -56,6 +56,20 @@ ALONG = [
 ]
 
 
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
+def test_no_axis_is_left_to_cut(op):
+    """In float64, which no kernel takes."""
+
+    def results(x, axis):
+        leaf = Tensor(x).require_grad()
+        y = op(leaf, axis=axis)
+        return y.numpy(), leaf.grad(y.backward(Tensor(np.cos(x)))).numpy()
+
+    x = values(np.float64, 20, BLOCK // 8)
+    for got, turned in zip(results(x, 0), results(x.T, 1), strict=True):
+        np.testing.assert_allclose(got, turned.T, 1e-10, 1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("op", ALONG, ids=lambda op: op.__name__)
 @pytest.mark.parametrize("shape", [(700, 2, 300), (5, 2, 20000)], ids=str)
