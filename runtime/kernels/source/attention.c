@@ -53,17 +53,6 @@ static int64_t seen_by(const attention_record *r, int64_t query, int64_t keys) {
     return r->is_causal && query < keys ? query + 1 : keys;
 }
 
-INLINE vec load_up_to(const float *p, int64_t n) {
-    return n >= WIDTH ? load(p) : load_some(p, n);
-}
-
-INLINE void store_up_to(float *p, vec v, int64_t n) {
-    if (n >= WIDTH)
-        store(p, v);
-    else
-        store_some(p, v, n);
-}
-
 static float dot(const float *x, const float *y, int64_t n) {
     vec s[2] = {{0}};
     int64_t i = 0;

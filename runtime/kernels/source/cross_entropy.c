@@ -2,16 +2,6 @@
 #include "call.h"
 #include "softmax.h"
 
-INLINE vec load_up_to(const float *x, int64_t n) {
-    return n < WIDTH ? load_some(x, n) : load(x);
-}
-INLINE void store_up_to(float *x, vec v, int64_t n) {
-    if (n < WIDTH)
-        store_some(x, v, n);
-    else
-        store(x, v);
-}
-
 // The loss of one place: NaN where there is no such class.
 INLINE float loss(float most, const float *x, int64_t chosen, int64_t width, int64_t inner,
                   float total) {

@@ -3,10 +3,6 @@
 #pragma once
 #include "functions.h"
 
-INLINE vec load_up_to(const float *p, int64_t n) {
-    return n == WIDTH ? load(p) : load_some(p, n);
-}
-
 // Adds up `term` for every row k of n: of few rows at a time, so that less is rounded.
 #define SUM_OF_ROWS(total, n, term)                                  \
     vec total = {0};                                                 \

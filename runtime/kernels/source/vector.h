@@ -63,6 +63,15 @@ INLINE vec load_some(const float *p, int64_t n) {
     return v;
 }
 INLINE void store_some(float *p, vec v, int64_t n) { memcpy(p, &v, 4 * (size_t)n); }
+INLINE vec load_up_to(const float *p, int64_t n) {
+    return n < WIDTH ? load_some(p, n) : load(p);
+}
+INLINE void store_up_to(float *p, vec v, int64_t n) {
+    if (n < WIDTH)
+        store_some(p, v, n);
+    else
+        store(p, v);
+}
 
 // at_least, at_most: a NaN in v stays; where the bound is NaN, they give v.
 #if defined(__AVX512F__)
