@@ -125,8 +125,7 @@ def qlinear_softmax(
     if opset < 13 and axis not in (-1, rank(X) - 1):
         raise Unreadable("expected a softmax along the last axis")
     y = op.Softmax(op.DequantizeLinear(X, X_scale, x_zero_point), axis=axis)
-    codes = op.Floor(op.Reciprocal(y_scale))  # for a whole, as onnxruntime has it
-    return op.QuantizeLinear(y, op.Reciprocal(codes), y_zero_point)
+    return op.QuantizeLinear(y, y_scale, y_zero_point)
 
 
 @microsoft("QLinearConcat")

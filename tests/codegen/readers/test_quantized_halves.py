@@ -92,10 +92,9 @@ def test_of_parts(scales, dtype):
 @pytest.mark.oracle("onnxruntime")
 @pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-@pytest.mark.parametrize("out", [1 / 256, 1 / 255, 0.0039, 0.003, 0.0234, 2])
-def test_of_a_softmax(dtype, scales, out):
+def test_of_a_softmax(dtype, scales):
     low = np.iinfo(dtype).min
     x, _, _ = grid(dtype, scales)
-    z = fixed(F4(out)), fixed(dtype(low))
+    z = fixed(F4(1 / 256)), fixed(dtype(low))
     codes = drawn(dtype, 100, 100)
     assert apart(*case("QLinearSoftmax", codes, *x, *z, opset=13)) == (0, 0)
