@@ -150,6 +150,7 @@ def _outcome(compute: Callable[[], Any]) -> Any:
 any_tree = pytest.mark.filterwarnings(
     "ignore::SyntaxWarning",  # a number that is called, say
     "ignore:Bitwise inversion:DeprecationWarning",  # what is a tensor is a bool here
+    "ignore:NotImplemented should:DeprecationWarning",  # int.__add__ of a float
 )
 """Trees are made of anything, and read by Python: some are what nobody writes."""
 
