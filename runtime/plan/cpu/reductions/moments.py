@@ -10,24 +10,21 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Node, Value
 
+_BETWEEN = {
+    "reduce_min": ("neg", "reduce_max", "neg"),
+    "reduce_l2": ("square", "reduce_sum", "sqrt"),
+}
+"""A step of each element, a reduction, and a step of each result."""
 
-@lower("reduce_min")
-def least(b: Builder, node: Node) -> None:
-    """-max(-x)"""
+
+@lower(*_BETWEEN)
+def between(b: Builder, node: Node) -> None:
     x, y = node.args[0], node.result
     _check(node, x)
-    turned = _steps(b, x.shape, [x], [("neg", 0, 0)])
-    most = _reduced(b, "reduce_max", turned, _kept(node, x), node.options["axes"])
-    _steps(b, y.shape, [_shaped(b, most, y.shape)], [("neg", 0, 0)], y)
-
-
-@lower("reduce_l2")
-def norm(b: Builder, node: Node) -> None:
-    x, y = node.args[0], node.result
-    _check(node, x)
-    squares = _steps(b, x.shape, [x], [("square", 0, 0)])
-    total = _reduced(b, "reduce_sum", squares, _kept(node, x), node.options["axes"])
-    _steps(b, y.shape, [_shaped(b, total, y.shape)], [("sqrt", 0, 0)], y)
+    before, name, after = _BETWEEN[node.name]
+    made = _steps(b, x.shape, [x], [(before, 0, 0)])
+    total = _reduced(b, name, made, _kept(node, x), node.options["axes"])
+    _steps(b, y.shape, [_shaped(b, total, y.shape)], [(after, 0, 0)], y)
 
 
 @lower("var", "std")
