@@ -19,7 +19,8 @@ static void one_tile(const formula_record *r, const call *c, const clipping *by,
     memcpy(w->tiles[WEIGHT], (const float *)at(c, r->weight) + start, 4 * (size_t)n);
     for (int64_t i = 0; i < n; i += WIDTH) {
         const int64_t some = n - i < WIDTH ? n - i : WIDTH;
-        put(w->tiles[GRAD] + i, within_limits(by, some_of(grad + i, some)), some);
+        const vec g = within_limits(by, load_up_to(grad + i, some));
+        store_up_to(w->tiles[GRAD] + i, g, some);
     }
     for (int64_t s = 0; s < r->slots; s++) {  // whole tiles are changed where they are
         float *state = (float *)at(c, states[s]) + start, *tile = w->tiles[STATE + s];

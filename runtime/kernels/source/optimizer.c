@@ -12,15 +12,15 @@ void sgd(const void *record, const call *c, int64_t part, int64_t parts) {
     SHARE(r->count);
     for (int64_t i = first; i < behind; i += WIDTH) {
         const int64_t n = behind - i < WIDTH ? behind - i : WIDTH;
-        const vec w = some_of(weight + i, n);
-        vec g = within_limits(&by, some_of(grad + i, n));
+        const vec w = load_up_to(weight + i, n);
+        vec g = within_limits(&by, load_up_to(grad + i, n));
         if (r->has_decay) g += w * decay;
         if (velocity) {
-            const vec v = some_of(velocity + i, n) * momentum + g * share;
-            put(velocity + i, v, n);
+            const vec v = load_up_to(velocity + i, n) * momentum + g * share;
+            store_up_to(velocity + i, v, n);
             g = r->nesterov ? g + v * momentum : v;
         }
-        put(out + i, w - g * rate, n);
+        store_up_to(out + i, w - g * rate, n);
     }
 }
 
@@ -33,20 +33,21 @@ typedef struct {
 
 // n elements from i on: a vector, or what is left of one.
 INLINE void adam_at(const int decays, const adam_step *a, int64_t i, int64_t n) {
-    vec w = some_of(a->weight + i, n), g = within_limits(&a->by, some_of(a->grad + i, n));
+    vec w = load_up_to(a->weight + i, n);
+    vec g = within_limits(&a->by, load_up_to(a->grad + i, n));
     if (decays == DECAY_GRAD) g += w * a->decay;
-    const vec m = some_of(a->means + i, n) * a->keep + g * a->take;
-    vec s = some_of(a->squares + i, n) * a->keep_square + g * g * a->take_square;
-    put(a->means + i, m, n);
-    put(a->squares + i, s, n);
+    const vec m = load_up_to(a->means + i, n) * a->keep + g * a->take;
+    vec s = load_up_to(a->squares + i, n) * a->keep_square + g * g * a->take_square;
+    store_up_to(a->means + i, m, n);
+    store_up_to(a->squares + i, s, n);
     if (a->largest) {
-        s = greater(some_of(a->largest + i, n), s);
-        put(a->largest + i, s, n);
+        s = greater(load_up_to(a->largest + i, n), s);
+        store_up_to(a->largest + i, s, n);
     }
     const vec change = m / (root(s) * a->unbias + a->eps) * a->rate;
     if (decays == DECAY_WEIGHT) w *= a->decay;
     if (decays == DECAY_CAUTIOUS) w = choose(m * w >= 0.f, w * a->decay, w);
-    put(a->out + i, w - change, n);
+    store_up_to(a->out + i, w - change, n);
 }
 
 INLINE void adam_over(const int decays, const adam_step *given, int64_t first,

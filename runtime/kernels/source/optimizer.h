@@ -1,16 +1,6 @@
-// What the steps of optimizers share: parts of vectors, and how gradients are clipped.
+// What the steps of optimizers share: how gradients are clipped.
 #pragma once
 #include "call.h"
-
-INLINE vec some_of(const float *p, int64_t n) {
-    return n == WIDTH ? load(p) : load_some(p, n);
-}
-INLINE void put(float *p, vec v, int64_t n) {
-    if (n == WIDTH)
-        store(p, v);
-    else
-        store_some(p, v, n);
-}
 
 // How gradients are clipped: each element times `scale`, within `bound`.
 typedef struct {

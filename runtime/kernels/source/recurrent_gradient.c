@@ -17,11 +17,8 @@ typedef struct {
     float *dz, *offsets, *dh, *dc;
 } moment;
 
-INLINE vec some_of(const float *p, int64_t some) {
-    return some == WIDTH ? load(p) : load_some(p, some);
-}
 INLINE vec gate_of(const moment *m, int64_t gate, int64_t u, int64_t some) {
-    return some_of(m->gates + gate * m->r->hidden + u, some);
+    return load_up_to(m->gates + gate * m->r->hidden + u, some);
 }
 INLINE void put(const moment *m, float *to, int64_t gate, int64_t u, vec v, int64_t some) {
     store_some(to + gate * m->r->hidden + u, v, some);
@@ -31,13 +28,13 @@ INLINE void lstm_part(const moment *m, int64_t u, int64_t some) {
     const recurrent_gradient_record *r = m->r;
     const vec i = gate_of(m, r->gate0, u, some), f = gate_of(m, r->gate1, u, some);
     const vec o = gate_of(m, r->gate2, u, some), z = gate_of(m, r->gate3, u, some);
-    const vec bent = hyperbolic_tangent(some_of(m->state + u, some));
-    vec dh = some_of(m->dh + u, some), dc = some_of(m->dc + u, some);
-    if (m->by_h) dh += some_of(m->by_h + u, some);
-    if (m->by_c) dc += some_of(m->by_c + u, some);
+    const vec bent = hyperbolic_tangent(load_up_to(m->state + u, some));
+    vec dh = load_up_to(m->dh + u, some), dc = load_up_to(m->dc + u, some);
+    if (m->by_h) dh += load_up_to(m->by_h + u, some);
+    if (m->by_c) dc += load_up_to(m->by_c + u, some);
     dc += dh * o * (1.f - bent * bent);
     put(m, m->dz, r->gate0, u, dc * z * i * (1.f - i), some);
-    put(m, m->dz, r->gate1, u, dc * some_of(m->before + u, some) * f * (1.f - f), some);
+    put(m, m->dz, r->gate1, u, dc * load_up_to(m->before + u, some) * f * (1.f - f), some);
     put(m, m->dz, r->gate2, u, dh * bent * o * (1.f - o), some);
     put(m, m->dz, r->gate3, u, dc * i * (1.f - z * z), some);
     store_some(m->dc + u, dc * f, some);
@@ -48,12 +45,12 @@ INLINE void lstm_part(const moment *m, int64_t u, int64_t some) {
 INLINE void gru_part(const moment *m, int64_t u, int64_t some) {
     const recurrent_gradient_record *r = m->r;
     const vec z = gate_of(m, r->gate0, u, some), t = gate_of(m, r->gate1, u, some);
-    const vec n = gate_of(m, 2, u, some), h = some_of(m->before + u, some);
-    vec dh = some_of(m->dh + u, some);
-    if (m->by_h) dh += some_of(m->by_h + u, some);
+    const vec n = gate_of(m, 2, u, some), h = load_up_to(m->before + u, some);
+    vec dh = load_up_to(m->dh + u, some);
+    if (m->by_h) dh += load_up_to(m->by_h + u, some);
     const vec to_new = dh * (1.f - z) * (1.f - n * n);
     const vec to_update = dh * (h - n) * z * (1.f - z);
-    const vec to_reset = to_new * some_of(m->acted + u, some) * t * (1.f - t);
+    const vec to_reset = to_new * load_up_to(m->acted + u, some) * t * (1.f - t);
     put(m, m->dz, r->gate0, u, to_update, some), put(m, m->offsets, r->gate0, u, to_update, some);
     put(m, m->dz, r->gate1, u, to_reset, some), put(m, m->offsets, r->gate1, u, to_reset, some);
     put(m, m->dz, 2, u, to_new, some), put(m, m->offsets, 2, u, to_new * t, some);
@@ -61,9 +58,9 @@ INLINE void gru_part(const moment *m, int64_t u, int64_t some) {
 }
 
 INLINE void plain_part(const moment *m, int64_t u, int64_t some) {
-    const vec h = some_of(m->state + u, some);
-    vec dh = some_of(m->dh + u, some);
-    if (m->by_h) dh += some_of(m->by_h + u, some);
+    const vec h = load_up_to(m->state + u, some);
+    vec dh = load_up_to(m->dh + u, some);
+    if (m->by_h) dh += load_up_to(m->by_h + u, some);
     const vec slope = m->r->mode == CELL_RELU ? choose(h > 0, all(1), all(0)) : 1.f - h * h;
     put(m, m->dz, 0, u, dh * slope, some);
     store_some(m->dh + u, (vec){0}, some);
