@@ -100,7 +100,7 @@ RECORDS = (
     _record("group_norm", "x weight bias out", "count groups channels inner", "eps"),
     _record("softmax", "x out", "rows width inner zero_if_empty is_log"),
     _record("reduce", "x out", "mode outer width inner", "scale"),
-    _record("arg_max", "x out", "outer width inner is_min last"),
+    _record("arg_max", "x out", "outer width inner is_min last is_int"),
     _record("fold", "x out", "mode outer width inner"),
     _record("top_k", "x out space", "outer width inner k largest is_int"),
     _record("look_up", "x keys values others out", "count keys_count bytes is_int"),
@@ -176,6 +176,11 @@ RECORDS = (
         "rows width trees nodes leaves votes outputs groups how divisor is_double",
     ),
     _record("votes", "space out", "rows outputs groups how divisor is_double"),
+    _record(
+        "svm_kernel", "x vectors out", "rows width count kernel", "gamma coef0 degree"
+    ),
+    _record("pairwise_votes", "scores out", "rows classes"),
+    _record("pairwise_coupling", "wins out space", "rows classes room"),
     _record(
         "pack",
         "x out",
@@ -353,6 +358,7 @@ DIGITS = {"bytes": 112, "block": 32}
 REDUCTIONS = {"sum": 0, "max": 1}
 FOLDS = {"prod": 0, "log_sum_exp": 1}
 VOTES = {"sum": 0, "min": 1, "max": 2}
+SVM_KERNELS = {"linear": 0, "poly": 1, "sigmoid": 2, "rbf": 3}
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 POWERS = {"block": 1 << 12}
 """Of sums of powers: the elements that are summed at a time."""
@@ -446,6 +452,7 @@ def header() -> str:
     lines.append(_enum("POWERS", POWERS))
     lines.append(_enum("FORMULA", FORMULA))
     lines.append(_enum("VOTES", VOTES))
+    lines.append(_enum("KERNEL", SVM_KERNELS))
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ from burnish.ops.arrays.reduce import reduce_max, reduce_sum
 from burnish.ops.elementwise.arithmetic import abs_
 from burnish.ops.elementwise.clip import clip
 from burnish.ops.elementwise.compare import where
-from burnish.ops.elementwise.elementary import exp, log, sqrt, tanh
+from burnish.ops.elementwise.elementary import exp, log, sqrt
 from burnish.ops.linalg.decompositions import solve
 from burnish.ops.linalg.linear import matmul
 
@@ -83,10 +83,10 @@ def probit(x: Any) -> Array:
     return where(centered < 0, -size, size)
 
 
-@composed
+@operator
 def svm_kernel(
-    x: Any,
-    vectors: Any,
+    x,
+    vectors,
     *,
     kernel: str = "LINEAR",
     gamma: float = 0.0,
@@ -98,16 +98,34 @@ def svm_kernel(
     kernel: "LINEAR" x @ v, "POLY" (gamma x @ v + coef0) ** degree, "SIGMOID"
     tanh(gamma x @ v + coef0), "RBF" exp(-gamma |x - v| ** 2), in float64 within.
     """
+    xp = namespace(x)
     if kernel == "RBF":
-        wide, others = x.astype("float64"), vectors.astype("float64")
-        apart = reduce_sum(wide * wide, axes=1, keepdims=True)
-        apart = apart + reduce_sum(others * others, axes=1) - 2 * matmul(wide, others.T)
-        return exp(apart * -gamma).astype(x.dtype)
-    product = matmul(x, vectors.T)
+        wide, others = x.astype(np.float64), vectors.astype(np.float64)
+        own = (wide * wide).sum(axis=1, keepdims=True)
+        apart = own + (others * others).sum(axis=1) - 2 * (wide @ others.T)
+        apart = xp.where(xp.isinf(own), own, apart)  # inf - inf would be NaN
+        return xp.exp(apart * -gamma).astype(x.dtype)
+    product = x @ vectors.T
     if kernel == "LINEAR":
         return product
     moved = product * gamma + coef0
-    return tanh(moved) if kernel == "SIGMOID" else moved**degree
+    return xp.tanh(moved) if kernel == "SIGMOID" else moved**degree
+
+
+@svm_kernel.vjp("x", "vectors")
+def _(g, y, x, vectors, *, kernel, gamma, coef0, degree):
+    if kernel == "RBF":
+        h = g * y * (-2 * gamma)
+        dx = reduce_sum(h, axes=1, keepdims=True) * x - matmul(h, vectors)
+        shares = reduce_sum(h, axes=0).reshape(-1, 1)
+        return dx, shares * vectors - matmul(h.T, x)
+    h = g
+    if kernel == "SIGMOID":
+        h = g * (1 - y * y) * gamma
+    elif kernel == "POLY":
+        moved = matmul(x, vectors.T) * gamma + coef0
+        h = g * moved ** (degree - 1) * (degree * gamma)
+    return matmul(h, vectors), matmul(h.T, x)
 
 
 @operator

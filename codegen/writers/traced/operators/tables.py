@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.emitter import Emitter, data_type
 from burnish.codegen.writers.traced.table import writes
 
 _MODES = (
@@ -114,6 +114,42 @@ class _Forest:
                 vote = (tree, number, int(target), float(weight))
                 for column, item in zip(self.votes.values(), vote, strict=True):
                     column.append(item)
+
+
+@writes("svm_kernel")
+def svm_kernel(
+    emit: Emitter,
+    x: Any,
+    vectors: Any,
+    *,
+    kernel: str,
+    gamma: float,
+    coef0: float,
+    degree: float,
+) -> Any:
+    """In products; squared distances in float64, as differences of sums cancel."""
+    kind, number = x.dtype, np.float64 if kernel == "RBF" else x.dtype
+
+    def constant(value: float) -> Any:
+        return np.asarray(value, number)
+
+    if kernel == "RBF":
+        x, vectors = (emit("Cast", part, to=11) for part in (x, vectors))
+        own, others = (
+            emit("ReduceSumSquare", part, emit.ints([1])) for part in (x, vectors)
+        )
+        product = emit("MatMul", x, emit("Transpose", vectors, perm=[1, 0]))
+        both = emit("Add", own, emit("Transpose", others, perm=[1, 0]))
+        apart = emit("Sub", both, emit("Mul", product, constant(2)))
+        near = emit("Exp", emit("Mul", apart, constant(-gamma)))
+        return emit("Cast", near, to=int(data_type(kind)))
+    product = emit("MatMul", x, emit("Transpose", vectors, perm=[1, 0]))
+    if kernel == "LINEAR":
+        return product
+    moved = emit("Add", emit("Mul", product, constant(gamma)), constant(coef0))
+    if kernel == "SIGMOID":
+        return emit("Tanh", moved)
+    return emit("Pow", moved, constant(degree))
 
 
 @writes("pairwise_votes")

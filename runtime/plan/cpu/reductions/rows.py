@@ -123,7 +123,7 @@ _WIDE = 1 << 10
 def arg_max(b: Builder, node: Node) -> None:
     x, axis = node.args[0], node.options["axis"]
     need(isinstance(x, Value) and x.shape, "its input has no axes")
-    need(x.dtype == np.float32, "it is not in single precision")
+    need(x.dtype in (np.float32, np.int64), f"its input is {x.dtype}")
     axis = 0 if axis is None and len(x.shape) == 1 else axis
     need(axis is not None, "it is over all axes")
     axis %= len(x.shape)
@@ -133,5 +133,5 @@ def arg_max(b: Builder, node: Node) -> None:
         "arg_max", b.shares(4 * x.size), x=b.spot(x), out=b.result(node.result),
         outer=math.prod(x.shape[:axis]), width=width,
         inner=math.prod(x.shape[axis + 1 :]), is_min=node.name == "arg_min",
-        last=node.options["select_last_index"],
+        last=node.options["select_last_index"], is_int=x.dtype == np.int64,
     )  # fmt: skip
