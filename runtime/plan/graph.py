@@ -174,9 +174,9 @@ class Graph:
         function = call.function
         known = isinstance(function, Operator) and line.plain and not call.always
         name = function.name if known else _step_name(function)
-        if name == "cast":
-            args = args[:1]  # the result has the dtype
         defaults = function.defaults if known else {}
+        if name == "cast":
+            args, defaults = args[:1], {"dtype": results[0].dtype}
         if isinstance(function, Pull):
             name, defaults = function.name, {**function.of.defaults, **function.options}
         if is_update(call):

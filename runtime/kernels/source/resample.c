@@ -14,6 +14,21 @@ static void weighed(const resample_record *r, const float *x, const int32_t *ind
     }
 }
 
+// Single elements, as sums of others.
+static void weighed_singles(const resample_record *r, const float *x,
+                            const int32_t *index, const float *weight, float *out,
+                            int64_t first, int64_t behind) {
+    const int64_t taps = r->taps, end = r->places * taps;
+    int64_t tap = first % r->places * taps;
+    x += first / r->places * r->size;
+    for (int64_t u = first; u < behind; u++) {
+        float sum = weight[tap] * x[index[tap]];
+        for (int64_t t = tap + 1; t < tap + taps; t++) sum += weight[t] * x[index[t]];
+        out[u] = sum;
+        if ((tap += taps) == end) tap = 0, x += r->size;
+    }
+}
+
 // Single elements, one after the other.
 static void picked(const resample_record *r, const float *x, const int32_t *index,
                    float *out, int64_t first, int64_t behind) {
@@ -31,8 +46,13 @@ void resample(const void *record, const call *c, int64_t part, int64_t parts) {
     const float *weight = at(c, r->weight);
     const int32_t *index = at(c, r->index);
     SHARE(r->outer * r->places);
-    if (!weight && r->inner == 1) {
-        picked(r, at(c, r->x), index, at(c, r->out), first, behind);
+    if (r->inner == 1) {
+        const float *x = at(c, r->x);
+        float *out = at(c, r->out);
+        if (weight)
+            weighed_singles(r, x, index, weight, out, first, behind);
+        else
+            picked(r, x, index, out, first, behind);
         return;
     }
     for (int64_t u = first; u < behind; u++) {

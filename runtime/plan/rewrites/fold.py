@@ -40,7 +40,7 @@ def _is_constant(node: Node) -> bool:
 
 def _computed(node: Node) -> list[Constant]:
     """The results of a node, each computed from its constant arguments."""
-    value, options = registry[node.name], node.lines[0].call.options
+    value, options = registry[node.name], node.options
     parts = [arg if isinstance(arg, Constant) else None for arg in node.args]
 
     def result(number: int) -> Callable[..., Array]:

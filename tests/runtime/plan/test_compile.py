@@ -152,6 +152,17 @@ def test_parts_of_a_parameter_are_made_once():
     same(fast(x), fast._function(x))
 
 
+def test_parameters_that_are_cast_are_made_once():
+    class Scaled(nn.Module):
+        def __init__(self):
+            self.scale = nn.Param(np.array([1, -2, 300], np.int16))
+
+        def forward(self, x):
+            return x * self.scale.to(np.float32)
+
+    assert records(check(Scaled(), tensor(4, 3))) == 1
+
+
 def test_a_module_that_changes_is_planned_anew():
     model = Net()
     x = tensor(2, 3, 5, 5)
