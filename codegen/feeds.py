@@ -13,9 +13,9 @@ from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.passes.graph import constant, integers
 
 BATCH = 2
-#: Tried in this order for open dimensions, until the reference runs.
-SIZES = (8, 64, 224)
-#: Of these, those for images: 8 pixels are none behind a few strides.
+#: Tried in this order for open dimensions, until the reference runs; the last is sound.
+SIZES = (8, 64, 224, 4096)
+#: Those for images: 8 pixels are none behind a few strides.
 _IMAGES = (64, 224)
 _HANDED_ON = frozenset(
     (

@@ -110,6 +110,21 @@ def test_sizes_and_inputs_can_be_given(model, module, tmp_path):
     assert report.inputs == {"x": "float32[3, 4]", "ids": "int64[3, 5]"}
 
 
+SOUND = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[batch, 1, samples] x) => (float[batch, 1, frames] y)
+<float[1, 1, 400] window = {%s}> { y = Conv<strides=[160]>(x, window) }"""
+
+
+@pytest.mark.oracle
+def test_windows_of_sound_are_fed_enough_samples(tmp_path):
+    path = tmp_path / "sound.onnx"
+    onnx.save(onnx.parser.parse_model(SOUND % ", ".join(["0.5"] * 400)), path)
+    source, _ = write(generate(path), tmp_path)
+    report = verify(path, source)
+    assert report.inputs == {"x": "float32[2, 1, 4096]"}
+    assert report.agrees
+
+
 def test_the_same_seed_gives_the_same_numbers(model, module):
     first, again, other = (verify(model, module(" + 1"), seed=s) for s in (0, 0, 1))
     assert first.outputs == again.outputs != other.outputs

@@ -457,6 +457,9 @@ class _Outline:
             return x
         if kind.startswith("Conv") and len(x) > 1:
             self.sizes.same(x[1], first)
+            groups = self.size(dict(made.options).get("groups"))
+            if self.sizes.of(groups) != 1 and self.sizes.agree(groups, first):
+                self.sizes.agree(first, second)  # depthwise
             return [x[0], second, *(self.sizes.new() for _ in x[2:])]
         if kind.startswith(("BatchNorm", "InstanceNorm")) and len(x) > 1:
             self.sizes.same(x[1], first)

@@ -101,10 +101,35 @@ class Words(nn.Module):
         return self.head(x)
 
 
+class Mixing(Layer):
+    """With a depthwise convolution along time: as many groups as features."""
+
+    def __init__(self, way: str):
+        super().__init__(way)
+        self.conv = nn.Conv1d(40, 40, 3, padding=1, groups=40)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.norm1(x))
+        y = self.conv(self.fc1(self.norm2(x)).transpose(1, 2)).transpose(1, 2)
+        return x + self.fc2(nn.functional.gelu(y))
+
+
+class Sounds(nn.Module):
+    def __init__(self, way: str):
+        super().__init__()
+        self.embed = nn.Embedding(VOCAB, DIM)
+        self.layers = nn.ModuleList(Mixing(way) for _ in range(3))
+        self.head = nn.Linear(DIM, VOCAB)
+
+    forward = Words.forward
+
+
 SMALLER = {"dim": 12, "depth": 2, "heads": 3, "hidden": 20}
+IDS, FEWER_IDS = torch.arange(10).view(2, 5), SMALLER | {"vocab": 11}
 CASES = {
     "pictures": (Pictures, torch.randn(2, 3, 8, 8), SMALLER | {"classes": 4}, (2, 4)),
-    "words": (Words, torch.arange(10).view(2, 5), SMALLER | {"vocab": 11}, (2, 5, 11)),
+    "words": (Words, IDS, FEWER_IDS, (2, 5, 11)),
+    "sounds": (Sounds, IDS, FEWER_IDS, (2, 5, 11)),
 }
 
 
