@@ -37,6 +37,7 @@ from burnish.codegen.passes.recurrent.loops import recurrent_loops
 from burnish.codegen.passes.recurrent.stack import stack_recurrent
 from burnish.codegen.passes.recurrent.steps import recurrent_steps
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
+from burnish.codegen.passes.shapes.softmax_rows import softmax_rows
 from burnish.codegen.passes.weights.tie import tie_weights
 from burnish.codegen.passes.weights.unfold import unfold_weights
 from burnish.codegen.passes.weights.untie import untie_weights
@@ -52,6 +53,7 @@ PASSES: tuple[Pass, ...] = (
     unfold_weights,  # first: tied weights are recognized by names
     untie_weights,  # before the identities that tell of it are gone
     propagate_sizes,  # so that what changes no shape is seen to change none
+    softmax_rows,  # before channels move and patterns ask for the axis
     drop_identities,  # so that patterns see real producers
     repeat_elements,  # before views merge, and channels move, which are between
     join_slices,  # before views merge, which are around the layers

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from burnish.codegen.ops import Trait, find, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.passes.shapes.softmax_rows import ALONG_AN_AXIS
 
 Order = list[int]
 
@@ -111,6 +112,11 @@ def _of_first(node: ir.Node) -> list[int] | None:
     return [0]
 
 
+def _along_axis(node: ir.Node) -> list[int] | None:
+    """Not that of several axes as one row: `softmax_rows` has named its opset."""
+    return None if (node.version or ALONG_AN_AXIS) < ALONG_AN_AXIS else [0]
+
+
 def _of_all(node: ir.Node) -> list[int] | None:
     return list(range(len(node.inputs)))
 
@@ -141,10 +147,10 @@ _TESTS: dict[str, Callable[[ir.Node], list[int] | None]] = {
     **dict.fromkeys(having(Trait.BROADCAST), _of_all),
     **dict.fromkeys(_REDUCE, _with_axes),
     "Concat": _of_all,
-    "LogSoftmax": _of_first,
+    "LogSoftmax": _along_axis,
     "Pad": _padded,
     "Slice": _with_axes,
-    "Softmax": _of_first,
+    "Softmax": _along_axis,
     "Split": _of_first,
     "Squeeze": _with_axes,
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.passes.forms import becomes, form, stays
+from tests.harness.source import source_of
 
 RANDOM = np.random.default_rng(0)
 
@@ -60,6 +61,33 @@ def test_between_convolutions(text, part):
 def test_padding_of_old_opsets_has_no_second_input():
     text = TWICE.format("d = Pad<pads=[0,1,0,0,0,0,2,0]>(c)")
     becomes(form(text, opset=10, weights=CONVS, x="batch,5,6,3"))
+
+
+OLD_SOFTMAX = {
+    "along the last axis": ("Softmax<axis=3>", "axis=1)", 2),
+    "along the last axis, counted from it": ("LogSoftmax<axis=-1>", "axis=1)", 2),
+    "of rows of all axes": ("Softmax", ".flatten(1)", 4),
+    "of rows of two axes": ("Softmax<axis=2>", ".flatten(2)", 4),
+}
+
+
+@pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize(
+    ("softmax", "part", "turns"), OLD_SOFTMAX.values(), ids=OLD_SOFTMAX
+)
+def test_softmax_of_old_opsets(tmp_path, softmax, part, turns):
+    """Beside onnxruntime: ONNX's own evaluator knows the newest meaning alone."""
+    import onnxruntime
+
+    text = TWICE.format(f"d = {softmax}(c)")
+    model = form(text, opset=12, weights=CONVS, x="batch,5,6,3")
+    source, module = source_of(model, tmp_path)
+    assert part in source, source
+    assert source.count("transpose(") == turns, source
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    x = made(2, 5, 6, 3)
+    (expected,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(np.asarray(module(x)), expected, 1e-5, 1e-6)
 
 
 def test_what_needs_channels_last_has_them_last():

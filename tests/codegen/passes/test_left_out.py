@@ -104,6 +104,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "unfold_weights": lambda: _folded("exp", ROW, "scale"),
     "untie_weights": _merged,
     "propagate_sizes": lambda: form(views.SIZES["of an expand"][0], x="b,t,8"),
+    "softmax_rows": lambda: form("y = Softmax<axis=2>(x)", opset=12, x="2,3,4"),
     "drop_identities": lambda: form("a = Identity(x) y = Relu(a)", x="2,4"),
     "repeat_elements": _upsampled,
     "join_slices": lambda: slices.unrolled(3),

@@ -60,6 +60,7 @@ CONSTANTS = {
     "passes.rules.activation._C",
     "passes.rules.advanced_index._LARGEST_INT32",
     "passes.rules.reverse._TO_THE_START",
+    "passes.shapes.softmax_rows.ALONG_AN_AXIS",
     "passes.weights.untie._BEHIND",
 }
 _PLAIN = (
