@@ -76,7 +76,13 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 registry: dict[str, Operator[..., Any, Any]] = {}
-"""Every operator by name; `@operator` adds to it."""
+"""Operators by name; `@operator` adds to it, when an operator's module is imported."""
+
+at_first_call: list[Callable[[], object]] = []
+"""What is done once, when an operator first computes: kernels are registered."""
+
+_MEMORY_BOUND: list[str] = []
+"""Modules all of whose operators are memory-bound."""
 
 
 _VARIADIC = 0x04  # the flag of code that takes *arrays
@@ -148,7 +154,7 @@ class Operator(Function[P, A, T]):
         self.rules: dict[str, Rule] = {}
         self.rules_on: dict[str, dict[str, Rule]] = {}
         self.bfloat16_rules: set[str] = set()
-        self.memory_bound = False
+        self.memory_bound = self.__module__.startswith(tuple(_MEMORY_BOUND))
 
     def __reduce__(self) -> str:
         """Where pickle finds it again: a global, as a function is."""
@@ -235,6 +241,8 @@ class Operator(Function[P, A, T]):
         return tuple(bound.arguments[name] for name in self.arguments), given
 
     def _compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if at_first_call:
+            _begin()
         try:
             if self.prepare is not None and type(args[0]) is not np.ndarray:
                 value = called(self.prepare, args, options)
@@ -467,6 +475,17 @@ def explained(function: F) -> F:
 
     call.__name__ = function.__name__.rstrip("_")
     return cast(F, call)
+
+
+def _begin() -> None:
+    for each in at_first_call:  # an import: other threads wait for its end as well
+        each()
+    at_first_call.clear()
+
+
+def memory_bound_in(*modules: str) -> None:
+    """`memory_bound` for every operator of these modules, and of packages of them."""
+    _MEMORY_BOUND.extend(modules)
 
 
 def memory_bound(made: Operator[P, A, T]) -> Operator[P, A, T]:

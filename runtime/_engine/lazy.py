@@ -1,21 +1,22 @@
 """A package's names that are imported when they are first asked for.
 
-    with Names(globals()) as names:
+    with Names(globals()):
         from burnish.nn.linear import Linear as Linear
 
 The statements are written once and as always: type checkers, linters and tools that
 freeze programs read them where they stand. Within the block they only note where a name
-comes from; the package's `__getattr__` imports it, as a module of Scientific Python's
-SPEC 1 does.
+comes from; the package is given `__all__`, `__dir__`, and a `__getattr__` that imports
+names, as a module of Scientific Python's SPEC 1 is.
 """
 
 from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
+
+from burnish.habits import missing
 
 
 class _Place(NamedTuple):
@@ -37,17 +38,18 @@ class _Unread:
         return _Place(self._module, attribute)
 
 
-class Names(Mapping[str, Any]):
-    """The public names of a package, whose `globals()` these are; values as imported.
+class Names:
+    """The public names of a package, whose `globals()` these are.
 
-    A name that a module of the package has too is imported in the block: the module
-    would stand in its place once anyone imports it.
+    present: public names that the package has already. A name that a module of the
+    package has too is imported in the block: the module would stand in its place once
+    anyone imports it.
     """
 
     _import: ClassVar[Any] = builtins.__import__
 
-    def __init__(self, package: dict[str, Any]):
-        self._package = package
+    def __init__(self, package: dict[str, Any], *present: str):
+        self._package, self._present = package, present
         self._places: dict[str, _Place] = {}
 
     def __enter__(self) -> Names:
@@ -63,25 +65,27 @@ class Names(Mapping[str, Any]):
             del _open[id(self._package)]
             if not _open:
                 builtins.__import__ = Names._import
-        for name, place in list(self._package.items()):
+        package = self._package
+        for name, place in list(package.items()):
             if isinstance(place, _Place):
                 self._places[name] = place
-                del self._package[name]
+                del package[name]
+        package["__all__"] = sorted((*self._present, *self._places))
+        package["__getattr__"] = self._imported
+        package["__dir__"] = lambda: sorted({*package, *self._places})
+
+    def _imported(self, name: str) -> Any:
+        """The value of a name of the package, as imported."""
+        package = self._package
+        if name not in self._places:
+            raise missing(package["__name__"], name, package["__all__"])
+        module, attribute = self._places[name]
+        value = package[name] = getattr(import_module(module), attribute)
+        return value
 
     def notes(self, name: str, attributes: Any) -> bool:
         """Whether `from name import attributes` is noted, else it is done at once."""
         return name.removeprefix(f"{self._package['__name__']}.") not in attributes
-
-    def __getitem__(self, name: str) -> Any:
-        module, attribute = self._places[name]
-        value = self._package[name] = getattr(import_module(module), attribute)
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 _open: dict[int, Names] = {}

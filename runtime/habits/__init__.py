@@ -6,7 +6,6 @@ Asked only where an attribute is missing, so that the error says what to write i
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, NoReturn
@@ -67,13 +66,6 @@ class TensorModule(ModuleType):
 
     def __call__(self, *data: Any, **options: Any) -> NoReturn:
         raise ArgumentError("burnish.tensor: expected no call; write Tensor(data)")
-
-
-def exported(names: Mapping[str, Any]) -> list[str]:
-    """`__all__` of a package whose `__init__` imports its public names."""
-    ours = {"exported", "missing"}
-    found = (name for name, value in names.items() if callable(value))
-    return sorted(name for name in found if name[0] != "_" and name not in ours)
 
 
 def missing(owner: str, name: str, known: Any, kind: str = "") -> AttributeError:

@@ -19,37 +19,71 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
+class _Late:
+    """A method that is made when it is first looked up, and then stands in the class.
+
+    Its operator's module is imported then, not with the class.
+    """
+
+    def __init__(self, make: Callable[[], Any]):
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        made = self._make()
+        setattr(self._owner, self._name, made)
+        return made.__get__(instance, owner)
+
+
 def method(
-    operator: Function[Concatenate[Any, P], A, T],
+    operator: Callable[[], Function[Concatenate[Any, P], A, T]], scalars: bool = False
 ) -> Callable[Concatenate[Any, P], T]:
-    """An operator as a method: the tensor is its first argument."""
-    function: Any = operator
+    """An operator as a method: the tensor is its first argument.
 
-    @functools.wraps(function)
-    def bound(self: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return function(self, *args, **options)
-        except MISUSES as error:
-            trace = error.__traceback__
-            if isinstance(error, BurnishError) or not (trace and trace.tb_next):
-                raise  # ours, or Python's word for a missing argument
-            raise misuse(function.__name__, (self, *args), error) from error
+    scalars: whether a tensor without axes is taken as a vector of one element.
+    """
 
-    made: Any = bound
+    def make() -> Any:
+        function: Any = operator()
+
+        @functools.wraps(function)
+        def bound(self: Any, *args: Any, **options: Any) -> Any:
+            try:
+                return function(self, *args, **options)
+            except MISUSES as error:
+                trace = error.__traceback__
+                if isinstance(error, BurnishError) or not (trace and trace.tb_next):
+                    raise  # ours, or Python's word for a missing argument
+                raise misuse(function.__name__, (self, *args), error) from error
+
+        if not scalars:
+            return bound
+        from burnish.ops.arrays._scalars import along
+
+        return along(bound)
+
+    made: Any = _Late(make)
     return made
 
 
 def reflected(
-    operator: Function[[Any, Any], A, T],
+    operator: Callable[[], Function[[Any, Any], A, T]],
 ) -> Callable[[Any, Any], T]:
     """A binary operator as the method that Python tries on its right argument."""
-    function: Any = operator
 
-    @functools.wraps(function)
-    def bound(self: Any, other: Any) -> T:
-        return operator(other, self)
+    def make() -> Any:
+        function: Any = operator()
 
-    return bound
+        @functools.wraps(function)
+        def bound(self: Any, other: Any) -> T:
+            return function(other, self)
+
+        return bound
+
+    made: Any = _Late(make)
+    return made
 
 
 def axes_from(where: str, given: tuple[Any, ...], axis: Any) -> Any:

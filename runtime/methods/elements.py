@@ -12,8 +12,7 @@ from burnish.autodiff import Variable, recording
 from burnish.errors import InputError
 from burnish.methods._bind import method
 from burnish.operator import explained
-from burnish.ops.arrays._scalars import along
-from burnish.ops.arrays.index import to_index
+from burnish.ops._shapes import values as plain_values
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor
@@ -25,12 +24,12 @@ class ElementMethods(Variable):
     __slots__ = ()
 
     def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, index=to_index(index))
+        return ops.getitem(self, index=_plain(index))
 
     @explained
     def set_item(self, index: Any, values: Any) -> Tensor:
         """A copy with `values` at [index]; tensors never change in place."""
-        return ops.set_item(self, values, index=to_index(index))
+        return ops.set_item(self, values, index=_plain(index))
 
     def __setitem__(self, index: Any, values: Any) -> None:
         raise TypeError(
@@ -46,28 +45,28 @@ class ElementMethods(Variable):
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
-    narrow = method(ops.narrow)
-    masked_fill = method(ops.masked_fill)
-    argwhere = method(ops.argwhere)
+    narrow = method(lambda: ops.narrow)
+    masked_fill = method(lambda: ops.masked_fill)
+    argwhere = method(lambda: ops.argwhere)
 
-    one_hot = method(ops.one_hot)
-    take = method(ops.take)
-    multinomial = method(ops.multinomial)
-    gather_elements = method(ops.gather_elements)
-    take_along_axis = method(ops.take_along_axis)
-    scatter_elements = method(ops.scatter_elements)
-    gather_nd = method(ops.gather_nd)
-    scatter_nd = method(ops.scatter_nd)
-    scatter_slices = method(ops.scatter_slices)
-    non_zero = method(ops.non_zero)
-    sort = along(method(ops.sort))
-    argsort = along(method(ops.argsort))
-    top_k = along(method(ops.top_k))
+    one_hot = method(lambda: ops.one_hot)
+    take = method(lambda: ops.take)
+    multinomial = method(lambda: ops.multinomial)
+    gather_elements = method(lambda: ops.gather_elements)
+    take_along_axis = method(lambda: ops.take_along_axis)
+    scatter_elements = method(lambda: ops.scatter_elements)
+    gather_nd = method(lambda: ops.gather_nd)
+    scatter_nd = method(lambda: ops.scatter_nd)
+    scatter_slices = method(lambda: ops.scatter_slices)
+    non_zero = method(lambda: ops.non_zero)
+    sort = method(lambda: ops.sort, scalars=True)
+    argsort = method(lambda: ops.argsort, scalars=True)
+    top_k = method(lambda: ops.top_k, scalars=True)
 
-    arg_top_k = method(ops.arg_top_k)
-    sort_with_indices = method(ops.sort_with_indices)
-    tril = method(ops.tril)
-    triu = method(ops.triu)
+    arg_top_k = method(lambda: ops.arg_top_k)
+    sort_with_indices = method(lambda: ops.sort_with_indices)
+    tril = method(lambda: ops.tril)
+    triu = method(lambda: ops.triu)
 
     # --- as Python numbers ---
 
@@ -95,3 +94,10 @@ class ElementMethods(Variable):
 
     def __index__(self) -> int:
         return index(self.item())
+
+
+def _plain(index: Any) -> Any:
+    """An index that may hold tensors as one that holds plain arrays."""
+    if isinstance(index, tuple):
+        return tuple(map(_plain, index))
+    return plain_values(index) if isinstance(index, Variable) else index

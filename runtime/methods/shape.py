@@ -10,7 +10,6 @@ from burnish.autodiff import Variable
 from burnish.habits import Size
 from burnish.methods._bind import axes_from, method, shape_from
 from burnish.operator import explained
-from burnish.ops.arrays._scalars import along
 
 if TYPE_CHECKING:
     from burnish.tensor import Tensor
@@ -54,7 +53,7 @@ class ShapeMethods(Variable):
         """The axes in another order."""
         return ops.permute(self, shape_from(axes))
 
-    flatten = method(ops.flatten)
+    flatten = method(lambda: ops.flatten)
 
     @explained
     def squeeze(self, *axes: Any, axis: Any = None) -> Tensor:
@@ -76,18 +75,18 @@ class ShapeMethods(Variable):
         """Repeated along each axis."""
         return ops.tile(self, repeats=shape_from(repeats))
 
-    split = method(ops.split)
-    chunk = method(ops.chunk)
+    split = method(lambda: ops.split)
+    chunk = method(lambda: ops.chunk)
 
     @explained
     def flip(self, *axes: Any, axis: Any = None) -> Tensor:
         """Backwards along axes, all when none is named."""
         return ops.flip(self, axes_from("flip", axes, axis))
 
-    roll = method(ops.roll)
-    pad = method(ops.pad)
-    t = method(ops.t)
-    unbind = method(ops.unbind)
-    unfold = along(method(ops.unfold))
-    swapaxes = along(method(ops.swapaxes))
-    moveaxis = along(method(ops.moveaxis))
+    roll = method(lambda: ops.roll)
+    pad = method(lambda: ops.pad)
+    t = method(lambda: ops.t)
+    unbind = method(lambda: ops.unbind)
+    unfold = method(lambda: ops.unfold, scalars=True)
+    swapaxes = method(lambda: ops.swapaxes, scalars=True)
+    moveaxis = method(lambda: ops.moveaxis, scalars=True)

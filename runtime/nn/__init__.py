@@ -4,13 +4,10 @@ from burnish import nn
 nn.Linear(8, 32)
 """
 
-from typing import TYPE_CHECKING
-
 from burnish._engine.lazy import Names
-from burnish.habits import missing
 from burnish.nn import init as init
 
-with Names(globals()) as _names:
+with Names(globals(), "accepts", "init"):
     from burnish.nn.accepts import accepts as accepts
     from burnish.nn.activations.piecewise import Hardshrink as Hardshrink
     from burnish.nn.activations.piecewise import Hardsigmoid as Hardsigmoid
@@ -233,14 +230,3 @@ with Names(globals()) as _names:
     from burnish.nn.spatial.unpool import MaxUnpool2d as MaxUnpool2d
     from burnish.nn.spatial.unpool import MaxUnpool3d as MaxUnpool3d
     from burnish.nn.tree import TreeEnsemble as TreeEnsemble
-
-if not TYPE_CHECKING:  # checkers read the imports
-    __all__ = sorted([*("accepts", "init"), *_names])
-
-    def __getattr__(name):
-        if name in _names:
-            return _names[name]
-        raise missing("burnish.nn", name, __all__)
-
-    def __dir__():
-        return sorted({*globals(), *__all__})

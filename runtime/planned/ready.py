@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish import ops
 from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.kernels import Library, num_threads
@@ -25,6 +26,8 @@ def callables() -> dict[str, Any]:
     """The functions that a plan may call, by name: operators, and two more."""
     from burnish.ops._shapes import values
 
+    for name in vars(ops)["__all__"]:
+        getattr(ops, name)  # imports its module
     return {**registry, "Tensor.to": Tensor.to, "values": values}
 
 

@@ -200,7 +200,7 @@ def functions(traits: Trait) -> frozenset[str]:
     rules = [r for each in registry.values() for r in each if r.traits & traits]
     names = {rule.function.__name__ for rule in rules}
     names |= {rule.twin.function for rule in rules if rule.twin}
-    return frozenset(f"ops.{name}" for name in names if callable(vars(ops).get(name)))
+    return frozenset(f"ops.{name}" for name in names if name in vars(ops)["__all__"])
 
 
 def macs_of(domain: str, op_type: str) -> Macs | None:

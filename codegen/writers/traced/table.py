@@ -50,7 +50,7 @@ def name_of(function: Any) -> str:
     if not _NAMES:
         _NAMES.update(
             (id(each), name)
-            for name, each in vars(ops).items()
-            if callable(each) and not isinstance(each, Operator)
+            for name in vars(ops)["__all__"]
+            if not isinstance(each := getattr(ops, name), Operator)
         )
     return _NAMES.get(id(function), "")

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops import norm
+from burnish.ops import normalization
 from burnish.ops._cpu.call import dense, launch, suits
 
 _FEW_PLACES = 8
@@ -16,10 +16,10 @@ _GAIN = 16
 """NumPy takes a dozen calls for a norm of few rows, a kernel one."""
 
 
-@norm.channel_norm.on("numpy")
+@normalization.channel_norm.on("numpy")
 def _(x, scale=None, bias=None, *, eps=1e-5):
     if _are_few(x) or not suits(x, scale, bias, gain=_GAIN):
-        return norm.channel_norm.value(x, scale, bias, eps=eps)
+        return normalization.channel_norm.value(x, scale, bias, eps=eps)
     y = np.empty(x.shape, x.dtype)
     mean, var = np.empty((2, x.shape[1]), x.dtype)
     launch(
@@ -29,7 +29,7 @@ def _(x, scale=None, bias=None, *, eps=1e-5):
     return y, mean, var
 
 
-@norm.channel_norm.vjp("x", "scale", "bias", on="numpy")
+@normalization.channel_norm.vjp("x", "scale", "bias", on="numpy")
 def _(g, y, x, scale=None, bias=None, *, eps):
     inward, *others = g
     known = not any(a is not None for a in others)
@@ -106,15 +106,17 @@ def _are_rows(scales, shape):
     return shape and whole and all(a.size == prod(shape) for a in given)
 
 
-_register(norm.layer_norm_from, center=1)
-_register(norm.rms_norm_from, center=0)
+_register(normalization.layer_norm_from, center=1)
+_register(normalization.rms_norm_from, center=0)
 
 
-@norm.group_norm_of.on("numpy")
+@normalization.group_norm_of.on("numpy")
 def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
     known = suits(x, scale, bias, gain=_GAIN) and _are_channels(x, scale, bias)
     if not known or x.shape[1] % num_groups:
-        return norm.group_norm_of.value(x, scale, bias, num_groups=num_groups, eps=eps)
+        return normalization.group_norm_of.value(
+            x, scale, bias, num_groups=num_groups, eps=eps
+        )
     y = np.empty(x.shape, x.dtype)
     launch(
         "group_norm", 8 * x.size, x=dense(x), weight=dense(scale), bias=dense(bias),
@@ -124,7 +126,7 @@ def _(x, scale=None, bias=None, *, num_groups, eps=1e-5):
     return y
 
 
-@norm.group_norm_of.vjp("x", "scale", "bias", on="numpy")
+@normalization.group_norm_of.vjp("x", "scale", "bias", on="numpy")
 def _(g, y, x, scale=None, bias=None, *, num_groups, eps):
     known = g.shape == x.shape and suits(x, g, scale, bias, gain=_GAIN)
     if not (known and _are_channels(x, scale, bias) and x.shape[1] % num_groups == 0):
@@ -147,11 +149,11 @@ def _are_channels(x, *given):
     return all(a is None or a.shape == x.shape[1:2] for a in given)
 
 
-@norm.batch_norm.on("numpy")
+@normalization.batch_norm.on("numpy")
 def _(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
     given = (running_mean, running_var, weight, bias)
     if not (suits(x, *given) and _are_channels(x, *given)):
-        return norm.batch_norm.value(x, *given, eps=eps)
+        return normalization.batch_norm.value(x, *given, eps=eps)
     from burnish.kernels import direct
 
     factor = 1 / np.sqrt(running_var + np.float32(eps))

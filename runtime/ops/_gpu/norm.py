@@ -7,7 +7,12 @@ from math import prod
 from burnish.backend import namespace
 from burnish.backend.cuda.norms import channels, residual, rows
 from burnish.ops._kernels.blocks import blockwise
-from burnish.ops.norm import batch_norm, channel_norm, layer_norm_from, rms_norm_from
+from burnish.ops.normalization import (
+    batch_norm,
+    channel_norm,
+    layer_norm_from,
+    rms_norm_from,
+)
 
 
 @layer_norm_from.prepared

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from burnish.autodiff import Variable
 from burnish.backend import Array, as_indices, as_places, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
@@ -21,7 +20,6 @@ from burnish.ops._shapes import (
     plain,
     total,
     unbroadcast,
-    values,
 )
 from burnish.ops._tables import beside
 from burnish.ops.arrays.shape import moveaxis, reshape, transpose
@@ -108,13 +106,6 @@ def _placed(x: Any, index: Any) -> Any:
         return tuple(_placed(x, item) for item in index)
     is_table = isinstance(index, np.ndarray) and index.ndim and index.dtype.kind in "iu"
     return beside(x, index) if is_table else index
-
-
-def to_index(index: Any) -> Any:
-    """An index that may hold tensors as one that holds plain arrays."""
-    if isinstance(index, tuple):
-        return tuple(map(to_index, index))
-    return values(index) if isinstance(index, Variable) else index
 
 
 @operator

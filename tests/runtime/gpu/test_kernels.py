@@ -9,7 +9,7 @@ from burnish.backend.cuda.convolution import windows
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.products import cublaslt
 from burnish.ops._kernels.window import window
-from burnish.ops.norm import channel_norm
+from burnish.ops.normalization import channel_norm
 from burnish.ops.sequences.attention import softmax_or_zero
 
 LENGTHS = (1, 3, 8, 31, 100, 768, 1000, 4097)

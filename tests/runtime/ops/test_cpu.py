@@ -17,7 +17,7 @@ from burnish.kernels import direct
 from burnish.ops import max_pool, tree_ensemble
 from burnish.ops._cpu import convolution
 from burnish.ops._kernels.slopes import gated
-from burnish.ops.norm import channel_norm
+from burnish.ops.normalization import channel_norm
 from burnish.ops.spatial.adaptive import (
     adaptive_max_pool_with_indices as adaptive_places,
 )

@@ -14,7 +14,12 @@ from burnish.errors import InputError
 from burnish.kernels import attention
 from burnish.ops._kernels.lstm import lstm_sequence
 from burnish.ops.loss import softmax_cross_entropy
-from burnish.ops.norm import batch_norm, group_norm_of, layer_norm_from, rms_norm_from
+from burnish.ops.normalization import (
+    batch_norm,
+    group_norm_of,
+    layer_norm_from,
+    rms_norm_from,
+)
 from burnish.ops.sequences.attention import attended_heads, softmax_or_zero
 from tests.runtime.ops.kernels import (
     checked_by_differences,

@@ -11,7 +11,7 @@ import pytest
 from burnish import ops
 from burnish.ops.arrays.index import put_rows
 from burnish.ops.loss import huber
-from burnish.ops.norm import group_norm_of
+from burnish.ops.normalization import group_norm_of
 from tests.runtime.ops.kernels import (
     checked_by_differences,
     close,

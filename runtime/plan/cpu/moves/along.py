@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.operator import registry
+from burnish.ops.arrays import padding
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout, blocks, strides
 from burnish.plan.cpu.moves.slabs import at, slabs
@@ -26,8 +26,7 @@ def pad_repeated(b: Builder, node: Node) -> None:
 
 def repeated(runs: Any, size: int) -> Any:
     """The place of an axis of `size` that each padded place repeats."""
-    pad = registry["pad_repeated"].value
-    return pad(np.arange(size), runs=runs, axis=0)
+    return padding.pad_repeated.value(np.arange(size), runs=runs, axis=0)
 
 
 @lower("resample")

@@ -19,7 +19,7 @@ from burnish.nn.core.calling import forwarded
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.nn.norms.batch_norm import BatchNorm1d
-from burnish.ops.norm import batch_norm_train
+from burnish.ops.normalization import batch_norm_train
 from burnish.ops.sequences.attention import scaled_dot_product_attention
 from burnish.optim.core.rounded import Rounded
 from burnish.plan.cuda.stepping.attended import attention

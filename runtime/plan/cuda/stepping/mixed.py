@@ -29,7 +29,7 @@ from burnish.ops.arrays.index import getitem
 from burnish.ops.arrays.shape import concat_of, reshape, split, transpose
 from burnish.ops.elementwise.arithmetic import add, mul
 from burnish.ops.linalg.linear import linear, matmul
-from burnish.ops.norm import batch_norm_train
+from burnish.ops.normalization import batch_norm_train
 from burnish.ops.sequences.attention import scaled_dot_product_attention
 from burnish.ops.spatial.conv import conv, conv_transpose
 from burnish.ops.spatial.pool import max_pool

@@ -17,7 +17,7 @@ from burnish.backend.cuda.norms import channels
 from burnish.operator import Operator
 from burnish.ops.activation.piecewise import relu
 from burnish.ops.elementwise.arithmetic import add
-from burnish.ops.norm import channel_norm
+from burnish.ops.normalization import channel_norm
 from burnish.plan.cuda.stepping.deferred import Deferred
 from burnish.tensor import Tensor
 

@@ -20,7 +20,7 @@ from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.ops._shapes import cast
 from burnish.ops.elementwise.arithmetic import add
-from burnish.ops.norm import layer_norm_from, rms_norm_from
+from burnish.ops.normalization import layer_norm_from, rms_norm_from
 from burnish.plan.cuda.stepping.deferred import Deferred
 
 _SINGLE = np.dtype(np.float32)

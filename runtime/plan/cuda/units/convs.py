@@ -17,7 +17,7 @@ from burnish.ops._kernels.window import window
 from burnish.ops.activation.piecewise import relu, relu6
 from burnish.ops.elementwise.arithmetic import add
 from burnish.ops.elementwise.clip import clip
-from burnish.ops.norm import batch_norm
+from burnish.ops.normalization import batch_norm
 from burnish.ops.spatial.conv import conv
 
 

@@ -14,7 +14,7 @@ from burnish.nn.core.param import Stored
 from burnish.ops.activation.smooth import gelu
 from burnish.ops.elementwise.arithmetic import add
 from burnish.ops.linalg.linear import linear
-from burnish.ops.norm import layer_norm_from, rms_norm_from
+from burnish.ops.normalization import layer_norm_from, rms_norm_from
 
 _NORMS = (layer_norm_from, rms_norm_from)
 
