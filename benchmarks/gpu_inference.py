@@ -7,11 +7,11 @@ Networks of published shapes with random weights, the same ones in both. For eac
 precision, a process for each network and batch builds its contenders, all at the same
 time, with one thread of the compiler each; then one process after another times them,
 in turn, and the next precision follows. torch.compile is the better of its
-reduce-overhead mode and the same with freezing; in half precision its images are
-channels-last. What is printed: milliseconds (the median, by events of the GPU), the
-ratio of theirs to ours, and how far all are from float64, as a share of the norm; at
-the end of a precision the geometric mean and the least of its ratios. --plans prints
-the steps of our plans too.
+reduce-overhead mode and the same with freezing, without TF32 in fp32; in half precision
+its images are channels-last. What is printed: milliseconds (the median, by events of
+the GPU), the ratio of theirs to ours, and how far all are from float64, as a share of
+the norm; at the end of a precision the geometric mean and the least of its ratios.
+--plans prints the steps of our plans too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import networks
 import numpy as np
 import sequences
-from gpu import WORDS, bert
+from gpu import WORDS, allowed, bert
 
 Makes = Callable[[Any, Any], Any]
 
@@ -112,8 +112,7 @@ class Contenders:
         arrays = given(batch)
         x = [Tensor(array).to("cuda") for array in arrays]
         z = [torch.from_numpy(array).cuda() for array in arrays]
-        torch.backends.cuda.matmul.allow_tf32 = True
-        torch.backends.cudnn.allow_tf32 = True
+        allowed(precision != "fp32")
         torch._dynamo.config.recompile_limit = 64  # every kind has entries of its own
         peer = theirs.cuda()
         with torch.no_grad():

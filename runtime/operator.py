@@ -381,7 +381,7 @@ class Operator(Function[P, A, T]):
         done: set[int] = set()
         kernels = self._kernels_of(g) if self.rules_on else {}
         held = g, y, args
-        wide = bfloat16.widened(held) if widens else held
+        wide: Any = None if widens else held  # casts cost: made for a rule that asks
         for i, need in enumerate(needed):
             if not need or i in done:
                 continue
@@ -389,10 +389,13 @@ class Operator(Function[P, A, T]):
             result = NotImplemented
             if name in kernels:
                 rule, names = kernels[name]
-                g, y, args = held if name in self.bfloat16_rules else wide
+                takes = name in self.bfloat16_rules
+                wide = bfloat16.widened(held) if wide is None and not takes else wide
+                g, y, args = held if takes else wide
                 result = rule(g, y, *args, **options)
             if result is NotImplemented:
                 rule, names = self._rule(name)
+                wide = bfloat16.widened(held) if wide is None else wide
                 g, y, args = wide
                 result = rule(g, y, *args, **options)
             if name == "*":

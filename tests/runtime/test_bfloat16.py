@@ -11,6 +11,8 @@ import pytest
 
 import tests.runtime.ops
 from burnish import Tensor, ops
+from burnish.backend import bfloat16
+from burnish.operator import Operator
 from tests.harness.operators import Case, several
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -120,3 +122,21 @@ def check(row: Case) -> None:
 
 def tensor(value):
     return Tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def test_gradients_are_widened_for_rules_that_ask_alone(monkeypatch):
+    @Operator
+    def twice(x):
+        return x + x
+
+    twice.vjp("x")(lambda g, y, x: g + g)
+    given = np.ones(3, BF16)
+    seen = []
+    monkeypatch.setattr(bfloat16, "widened", lambda held: seen.append(held) or held)
+    twice.vjp("x", on="numpy", takes_bfloat16=True)(lambda g, y, x: g)
+    twice.pull(given, given, (given,), {}, [True])
+    assert not seen
+    twice.vjp("x", on="numpy")(lambda g, y, x: NotImplemented)
+    twice.bfloat16_rules.clear()
+    twice.pull(given, given, (given,), {}, [True])
+    assert len(seen) == 1

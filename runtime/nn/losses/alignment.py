@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burnish import ops
-from burnish.backend import Array, Device
+from burnish.backend import Array, Device, namespace
 from burnish.errors import InputError
 from burnish.nn.losses.checks import beside, mean, reduced
 from burnish.operator import explained
@@ -48,18 +48,20 @@ def ctc_loss(
     classes = log_probs.shape[2]
     if not 0 <= blank < classes:
         raise InputError(f"ctc_loss: expected blank below {classes}, got {blank}")
-    places, skips, frames, labels = _ctc_states(
+    places, skips, frames, labels, shares = _ctc_states(
         targets,
         input_lengths,
         target_lengths,
         shape=tuple(log_probs.shape),
         blank=blank,
         device=log_probs.device,
+        dtype=log_probs.dtype,
     )
     scores = ops.take_along_axis(log_probs, places, axis=2)
     losses = ops.ctc_paths(scores, skips, frames, 2 * labels + 1)
     if zero_infinity:
         losses = ops.where(ops.is_inf(losses), 0, losses)
+    losses = losses * shares
     if reduction == "mean":
         losses = losses / ops.cast(ops.maximum(labels, 1), dtype=losses.dtype)
     return mean(losses, reduction)
@@ -74,21 +76,26 @@ def _ctc_states(
     shape: tuple[int, ...],
     blank: int,
     device: Device,
-) -> tuple[Array, Array, Array, Array]:
-    """Every frame's states (T, N, S), which may be skipped (N, S), and both lengths."""
+    dtype: Any,
+) -> tuple[Array, ...]:
+    """Every frame's states (T, N, S), which may be skipped (N, S), both lengths, and
+    the losses' factors; see `_label_table`."""
     count, n, classes = shape
-    frames = _lengths("ctc_loss", device, input_lengths, n, count)
-    labels = _lengths("ctc_loss", device, target_lengths, n, None)
-    table = _label_table(
-        "ctc_loss", device, _rows(device, targets, labels), labels, classes
-    )
-    xp = device.xp
+    given = _together(device, targets, input_lengths, target_lengths)
+    told, frames, labels = given[0], *(part.reshape(-1) for part in given[1:])
+    _check_lengths("ctc_loss", frames, n, count)
+    _check_lengths("ctc_loss", labels, n, None)
+    table, fits = _label_table("ctc_loss", _rows(told, labels), labels, classes)
+    fits &= (frames >= 0) & (frames <= count)
+    xp = namespace(table)
     width = 2 * table.shape[1] + 1
     states = xp.full((n, width), blank, np.int64)
     states[:, 1::2] = table
     skips = xp.zeros((n, width), bool)
     skips[:, 3::2] = states[:, 3::2] != states[:, 1:-2:2]
-    return xp.broadcast_to(states, (count, n, width)), skips, frames, labels
+    shares = _shares(fits, dtype)
+    states, *rest = map(device.put, (states, skips, frames, labels, shares))
+    return (device.xp.broadcast_to(states, (count, n, width)), *rest)
 
 
 @explained
@@ -119,16 +126,17 @@ def rnnt_loss(
         )
     if not -classes <= blank < classes:
         raise InputError(f"rnnt_loss: expected blank below {classes}, got {blank}")
-    places, frames, labels = _rnnt_labels(
+    places, frames, labels, shares = _rnnt_labels(
         targets,
         logit_lengths,
         target_lengths,
         shape=tuple(logits.shape),
         device=logits.device,
+        dtype=logits.dtype,
     )
     scores = ops.log_softmax(logits) if fused_log_softmax else logits
     label = ops.take_along_axis(scores[:, :, :-1], places, axis=3)[..., 0]
-    losses = ops.transducer_paths(scores[..., blank], label, frames, labels)
+    losses = ops.transducer_paths(scores[..., blank], label, frames, labels) * shares
     return reduced(losses, reduction, lambda total: total / n)
 
 
@@ -140,31 +148,51 @@ def _rnnt_labels(
     *,
     shape: tuple[int, ...],
     device: Device,
-) -> tuple[Array, Array, Array]:
-    """Every frame's next labels (N, T, U, 1), and both lengths."""
+    dtype: Any,
+) -> tuple[Array, ...]:
+    """Every frame's next labels (N, T, U, 1), both lengths, and the losses' factors."""
     n, count, width, classes = shape
-    frames = _lengths("rnnt_loss", device, logit_lengths, n, count)
-    labels = _lengths("rnnt_loss", device, target_lengths, n, width - 1)
-    table = _label_table("rnnt_loss", device, device.put(targets), labels, classes)
-    if (frames < 1).any():
+    given = _together(device, targets, logit_lengths, target_lengths)
+    told, frames, labels = given[0], *(part.reshape(-1) for part in given[1:])
+    _check_lengths("rnnt_loss", frames, n, count)
+    _check_lengths("rnnt_loss", labels, n, width - 1)
+    table, fits = _label_table("rnnt_loss", told, labels, classes)
+    if namespace(frames) is np and (frames < 1).any():
         raise InputError("rnnt_loss: expected at least one frame for each example")
+    fits &= (frames > 0) & (frames <= count)
+    shares = _shares(fits, dtype)
+    table, *rest = map(device.put, (table, frames, labels, shares))
     places = table[:, None, :, None]
-    return device.xp.broadcast_to(places, (n, count, width - 1, 1)), frames, labels
+    return (device.xp.broadcast_to(places, (n, count, width - 1, 1)), *rest)
 
 
-def _lengths(where: str, device: Device, value: Any, n: int, most: int | None) -> Array:
-    found = device.put(value).reshape(-1)
-    high = None if most is None or not len(found) else found.max() > most
-    if len(found) != n or (found < 0).any() or high:
+def _together(device: Device, *values: Any) -> list[Array]:
+    """Arrays of whole numbers: on the host, where all of them are there."""
+    arrays = [v if hasattr(v, "dtype") else np.asarray(v) for v in values]
+    if any(namespace(array) is not np for array in arrays):
+        arrays = [device.put(array) for array in arrays]
+    return [array.astype(np.int64, copy=False) for array in arrays]
+
+
+def _check_lengths(where: str, found: Array, n: int, most: int | None) -> None:
+    """Raise InputError unless there are n, and, on the host, from 0 to `most`."""
+    fits = len(found) == n
+    if fits and n and namespace(found) is np:
+        fits = found.min() >= 0 and (most is None or found.max() <= most)
+    if not fits:
         top = "" if most is None else f" up to {most}"
         raise InputError(f"{where}: expected {n} lengths{top}, got {found.tolist()}")
-    return found.astype(np.int64)
 
 
-def _rows(device: Device, targets: Any, labels: Array) -> Array:
-    """Targets as (N, U), whichever form they have."""
-    found, total = device.put(targets), int(labels.sum())
-    most = int(labels.max()) if len(labels) else 0
+def _rows(found: Array, labels: Array) -> Array:
+    """Targets as (N, U), whichever form they have.
+
+    Where nobody waits for lengths, a row of a list of all targets is as long as it.
+    """
+    xp, total = namespace(found), found.size
+    most = total if found.ndim == 1 else found.shape[-1]
+    if xp is np:
+        total, most = int(labels.sum()), int(labels.max(initial=0))
     if found.ndim == 2 and len(found) == len(labels) and found.shape[1] >= most:
         return found
     if found.ndim != 1 or len(found) != total:
@@ -172,21 +200,33 @@ def _rows(device: Device, targets: Any, labels: Array) -> Array:
             f"ctc_loss: expected targets ({len(labels)}, U) or ({total},) for lengths "
             f"{labels.tolist()}, got {found.shape}"
         )
-    xp = device.xp
+    if not total:
+        return xp.zeros((len(labels), most), np.int64)
     starts = (labels.cumsum() - labels)[:, None]
-    return found[xp.minimum(starts + xp.arange(most), max(total - 1, 0))]
+    return found[xp.clip(starts + xp.arange(most), 0, total - 1)]
 
 
 def _label_table(
-    where: str, device: Device, table: Array, labels: Array, classes: int
-) -> Array:
-    """The targets, 0 behind an example's end; InputError unless all are classes."""
-    xp = device.xp
+    where: str, table: Array, labels: Array, classes: int
+) -> tuple[Array, Array]:
+    """The targets, 0 behind an example's end, and whether they and their number fit.
+
+    On the host InputError is raised unless all do. On a GPU, which nobody waits for,
+    an example's loss is NaN.
+    """
+    xp = namespace(table)
     labelled = xp.arange(table.shape[1]) < labels[:, None]
-    found = xp.where(labelled, table, 0).astype(np.int64)
-    if found.size and (found.min() < 0 or found.max() >= classes):
+    found = xp.where(labelled, table, 0)
+    wrong = (found < 0) | (found >= classes)
+    if xp is np and wrong.any():
         raise InputError(
             f"{where}: expected targets from 0 to {classes - 1}, got {found.min()} to "
             f"{found.max()}"
         )
-    return found
+    fits = (labels >= 0) & (labels <= table.shape[1]) & ~wrong.any(axis=1)
+    return xp.where(wrong, 0, found), fits
+
+
+def _shares(fits: Array, dtype: Any) -> Array:
+    """What losses are multiplied by: 1, and NaN where targets or lengths do not fit."""
+    return namespace(fits).where(fits, 1, np.nan).astype(dtype)

@@ -59,7 +59,7 @@ def _ctc_forward(scores: Array, skips: Array, frames: Array) -> Array:
     ahead = xp.full((max(count, 1), n, width + 2), _NEVER, scores.dtype)
     ahead[:1, :, 2:4] = scores[:1, :, :2]
     barred = xp.where(skips, 0, _NEVER).astype(scores.dtype)
-    shortest = int(frames.min()) if n else count
+    shortest = _shortest(frames, count)
     stay, step, skip = ahead[:, :, 2:], ahead[:, :, 1:-1], ahead[:, :, :-2]
     for t in range(1, count):
         new = _log_sum(stay[t - 1], step[t - 1], skip[t - 1] + barred)
@@ -82,7 +82,7 @@ def _ctc_backward(scores: Array, skips: Array, frames: Array, states: Array) -> 
     after = xp.full((n, width + 2), _NEVER, scores.dtype)  # two more, as above
     stay, step, skip = after[:, :-2], after[:, 1:-1], after[:, 2:]
     behind[-1:] = end
-    shortest = int(frames.min()) if n else count
+    shortest = _shortest(frames, count)
     for t in reversed(range(count - 1)):
         xp.add(behind[t + 1], scores[t + 1], out=stay)
         new = _log_sum(stay, step, skip + barred)
@@ -90,6 +90,13 @@ def _ctc_backward(scores: Array, skips: Array, frames: Array, states: Array) -> 
             new = xp.where((frames > t + 1)[:, None], new, end)
         behind[t] = new
     return behind
+
+
+def _shortest(frames: Array, count: int) -> int:
+    """The fewest frames of an example; 0 on a GPU, which nobody waits for."""
+    if namespace(frames) is not np:
+        return 0
+    return int(frames.min()) if len(frames) else count
 
 
 def _log_sum(a: Array, b: Array, c: Array) -> Array:
@@ -144,25 +151,19 @@ def transducer_shares(blank, label, frames, labels) -> tuple[Array, Array]:
     total = _transducer_totals(ahead, blank, frames, labels)[:, None]
     place = xp.arange(width)
     behind = xp.full((n, width), _NEVER, blank.dtype)
-    parts = [xp.zeros_like(blank), xp.zeros_like(label)]
-    rows = xp.arange(n)[:, None]
+    ways = xp.empty((2, *ahead.shape), blank.dtype)
     for d in reversed(range(len(ahead))):
         t = d - place
         is_end = (t == frames[:, None] - 1) & (place == labels[:, None])
         on = xp.where(is_end, 0, behind) + blanks[d]
         emitting = _shifted(behind, -1, _NEVER) + emits[d]
-        inside = (t >= 0) & (t < count)
-        at = place[inside]
-        step = xp.exp(ahead[d] + on - total)
-        parts[0][rows, t[inside], at] = step[:, inside]
-        inside = inside & (place < width - 1)
-        at = place[inside]
-        step = xp.exp(ahead[d] + emitting - total)
-        parts[1][rows, t[inside], at] = step[:, inside]
+        ways[0, d], ways[1, d] = ahead[d] + on - total, ahead[d] + emitting - total
         behind = xp.logaddexp(on, emitting)
         beyond = (t >= frames[:, None]) | (place > labels[:, None])
         behind = xp.where(beyond, _NEVER, behind).astype(blank.dtype)
-    return tuple(parts)
+    diagonal = xp.arange(count)[:, None] + place
+    on, emitting = (xp.exp(way[diagonal, :, place]).transpose(2, 0, 1) for way in ways)
+    return on, emitting[..., :-1]
 
 
 def _diagonals(blank: Array, label: Array) -> tuple[Array, Array]:

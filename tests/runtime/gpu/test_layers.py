@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, nn, seed
+from tests.harness.waiting import waits
 from tests.runtime.nn.oracle import flat, is_array
 
 pytest.importorskip("torch")  # the tables need it
@@ -98,3 +99,22 @@ def test_layer(row):
 def test_loss(name, inputs, options):
     loss = getattr(nn, name)(**options)
     agree(*(outcome(loss.fork(place), inputs, place) for place in ("cpu", "cuda")))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("name", "inputs", "options"), LOSSES)
+def test_no_loss_waits(name, inputs, options, reduction):
+    loss = getattr(nn, name)(**{"reduction": reduction} | options).fork("cuda")
+    given = [Tensor(np.asarray(a)).to("cuda:autodiff") for a in inputs]
+    given[0] = given[0].require_grad()
+
+    def call():
+        losses = loss(*given)
+        return losses.backward(Tensor(np.ones(losses.shape)).to("cuda"))
+
+    assert not waits(call)
+
+
+def test_every_loss_is_in_the_table():
+    named = {name for name in nn.__all__ if name.endswith("Loss")}
+    assert {name for name, *_ in LOSSES} >= named - {"GramMatrixLoss"}

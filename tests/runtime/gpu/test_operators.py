@@ -59,13 +59,29 @@ def test_values_and_gradients(case):
     case.check_gpu()
 
 
+def moved(case, dtype, record=()):
+    """What the case is given, on the GPU; which of it is recorded."""
+    device = Device("cuda")
+    return [
+        case.leaves([device.put(a)], [0] if i in record else [])[0]
+        if isinstance(a, np.ndarray)
+        else a
+        for i, a in enumerate(case.arrays(np.dtype(dtype)))
+    ]
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_operator_waits(case):
     if reads(case):
         pytest.skip("it has to read values")
-    device = Device("cuda")
     arrays = case.arrays(np.dtype(case.dtypes[0]))
     if any(getattr(a, "dtype", np.dtype(int)).kind == "O" for a in arrays):
         pytest.skip("strings live on the host")
-    moved = [device.put(a) if isinstance(a, np.ndarray) else a for a in arrays]
-    assert not waits(lambda: case.op(*moved, **case.options))
+    given = moved(case, case.dtypes[0])
+    assert not waits(lambda: case.op(*given, **case.options))
+    if not case.has_gradients():
+        return
+    arrays, places = case.differentiable()
+    weights = [Device("cuda").put(w) for w in case.weights(arrays)]
+    leaves = moved(case, np.float64, places)
+    assert not waits(lambda: case.loss(leaves, weights).backward())

@@ -125,6 +125,30 @@ def test_a_target_that_is_no_class_makes_the_loss_nan():
     assert np.isnan(none.item())
 
 
+LABELS = np.array([[1, 2], [3, 1], [1, 9]])
+
+
+@pytest.mark.parametrize(
+    ("targets", "frames", "lengths", "wrong"),
+    [
+        (LABELS, [5, 5, 5], [2, 2, 2], [2]),
+        (LABELS, [5, 6, 5], [2, 3, 1], [1]),
+        (LABELS[:2].reshape(-1), [5, 5], [3, 1], []),
+    ],
+)
+def test_targets_and_lengths_that_do_not_fit_make_the_loss_nan(
+    targets, frames, lengths, wrong
+):
+    x = Tensor(np.zeros((5, len(frames), 4), np.float32)).to("cuda:autodiff")
+    x = x.require_grad()
+    given = [Tensor(np.asarray(a)).to("cuda") for a in (targets, frames, lengths)]
+    losses = nn.ctc_loss(x, *given, reduction="none")
+    slopes = x.grad(losses.backward(Tensor(np.ones(len(frames), "f4")).to("cuda")))
+    assert [*np.flatnonzero(np.isnan(losses.numpy()))] == wrong
+    found = np.isnan(slopes.numpy()).any(axis=(0, 2))
+    assert [*np.flatnonzero(found)] == wrong
+
+
 class Digits(nn.Module):
     def __init__(self):
         self.conv1 = nn.Conv2d(1, 8, 3)
