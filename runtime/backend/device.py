@@ -142,7 +142,7 @@ class Device(Place):
                 return cls._interned(kind, 0, False)
         if xp is np:
             return cls._interned("cpu", 0, False)
-        return cls._interned("cuda", array.device.id, False)
+        return cls._interned("cuda", array.data.device_id, False)
 
     def __str__(self) -> str:
         place = f"{self.kind}:{self.index}" if self.kind == "cuda" else self.kind

@@ -58,7 +58,7 @@ def called(
         elif arg is None:
             key.append(None)
         elif kind in _NUMBERS or isinstance(arg, np.generic):
-            key += (kind, repr(arg))  # -0.0 is not 0.0
+            key += (kind, repr(arg) if kind is not int else arg)  # -0.0 is not 0.0
         else:
             return None
     if found is None:
@@ -80,6 +80,22 @@ def called(
     except TypeError:  # an option without a hash: nothing is remembered
         run = prepare(*args, **options)
     return None if run is None else run(*args)
+
+
+def once(prepare: Callable[..., Run | None]) -> Run:
+    """A part of a prepared function, prepared for the arrays of its first call.
+
+    The arrays of later calls have to be like them, as they are where the whole
+    function's arrays are alike.
+    """
+    found: list[Run | None] = []
+
+    def run(*args: Any) -> Any:
+        if not found:
+            found.append(prepare(*args))
+        return None if found[0] is None else found[0](*args)
+
+    return run
 
 
 _NUMBERS = (int, float, bool, str)

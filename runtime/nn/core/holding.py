@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnish.backend import Device
 from burnish.errors import InputError
 from burnish.nn.core.fit import number_kind
 from burnish.nn.core.param import Param, Stored
@@ -101,6 +102,8 @@ def _constructor(build: Callable[..., None]) -> Callable[..., None]:
 def named_held(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every module and stored tensor among attributes, through lists and dicts."""
     for name, value in attributes.items():
+        if type(value) in _BARE:
+            continue
         if isinstance(value, _HELD):
             yield name, value
         elif isinstance(value, _CONTAINERS):
@@ -119,6 +122,8 @@ def _is_held(value: Any) -> bool:
 
 
 _HELD = (Holder, Stored)
+_BARE = frozenset((int, float, bool, str, type(None), Device))
+"""Types of most other attributes: they hold nothing."""
 
 
 def _has_tensors(value: Any) -> bool:

@@ -28,7 +28,7 @@ from burnish.nn.core.display import tree
 from burnish.nn.core.groups import ParamGroup
 from burnish.nn.core.holding import Holder, named_held, pairs, rebuilt
 from burnish.nn.core.param import Buffer, Param, Stored
-from burnish.nn.core.paths import every_path, saved, stored
+from burnish.nn.core.paths import each_once, every_path, saved
 
 Path: TypeAlias = str | os.PathLike[str]
 _ENDING, _PLANNED = ".safetensors", ".plan.safetensors"
@@ -116,12 +116,7 @@ class Module(Holder):
         if not remove_duplicate:
             yield from every_path(self)
             return
-        seen: set[int] = set()
-        for path, module in self.named_modules():
-            for name, item in stored(vars(module)):
-                if id(item) not in seen:
-                    seen.add(id(item))
-                    yield (f"{path}.{name}" if path else name), item
+        yield from each_once(self)
 
     def named_parameters(
         self, remove_duplicate: bool = True

@@ -27,6 +27,32 @@ def saved(held: Iterable[tuple[str, Stored]]) -> dict[str, Any]:
     return {name: array for path, item in kept for name, array in arrays(path, item)}
 
 
+def each_once(module: Module) -> list[tuple[str, Stored]]:
+    """Every tensor with its first path: a module's own before those of its parts."""
+    found: list[tuple[str, Stored]] = []
+    seen: set[int] = set()
+
+    def walk(module: Module, prefix: str) -> None:
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        children = []
+        for name, item in named_held(vars(module)):
+            if not isinstance(item, Stored):
+                children.append((f"{prefix}{name}.", item))
+                continue
+            for part, tensor in item.parts():
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    path = f"{prefix}{name}"
+                    found.append((f"{path}.{part}" if part else path, tensor))
+        for path, child in children:
+            walk(child, path)
+
+    walk(module, "")
+    return found
+
+
 def every_path(module: Module) -> Iterator[tuple[str, Stored]]:
     """Every path of every tensor: a shared one comes once for each."""
 

@@ -7,7 +7,9 @@ from math import prod
 from typing import Any
 
 from burnish.backend.cuda import layout
+from burnish.backend.cuda.calls import once
 from burnish.backend.cuda.convolution import convolution, depthwise, windows
+from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
 from burnish.ops._gpu.call import alike, or_plain
@@ -34,13 +36,13 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     elif _is_pointwise(w, x.shape[2:]) and layout.is_last(x):
         return partial(_pointwise, shape=weight.shape[:2])
     else:
-        shape = len(x), len(weight), *w.out
-        product = partial(_by_columns, w=w, shape=shape)
+        product = _by_columns(x, len(weight), w)
+    added = once(lambda y, bias: fused.prepared(_added, (y, bias)))
 
     def run(x, weight, bias=None):
         y = product(x, weight, bias)
         if y is None and bias is not None and (y := product(x, weight)) is not None:
-            return blockwise(_added, y, bias.reshape(lead))
+            return added(y, bias.reshape(lead))
         return y
 
     return run
@@ -50,11 +52,17 @@ def _by_cudnn(x, weight, bias=None, *, w, groups):
     return convolution.conv(x, weight, w, groups, bias)
 
 
-def _by_columns(x, weight, bias=None, *, w, shape):
-    if bias is not None:
-        return None
-    y = cublaslt.matmul(weight.reshape(len(weight), -1), _columns(x, w))
-    return None if y is None else y.reshape(shape)
+def _by_columns(x, channels, w):
+    columns, multiplied = _columns(x, w), once(cublaslt.prepared)
+    shape = len(x), channels, *w.out
+
+    def product(x, weight, bias=None):
+        if bias is not None:
+            return None
+        y = multiplied(weight.reshape(channels, -1), columns(x))
+        return None if y is None else y.reshape(shape)
+
+    return product
 
 
 def _pointwise(x, weight, bias=None, *, shape):
@@ -79,9 +87,10 @@ def _(g, y, x, weight, bias, **options):
 
 
 def _columns(x, w):
-    """im2col, the input elements of each output position: (N, C * prod(K), prod(P))"""
+    """im2col, which gives each output position's inputs: (N, C * prod(K), prod(P))"""
     if _is_pointwise(w, x.shape[2:]):
-        return x.reshape(*x.shape[:2], prod(w.out))
+        shape = *x.shape[:2], prod(w.out)
+        return lambda x: x.reshape(shape)
     return windows.columns(x, x.shape[2:], w, together=False)
 
 
@@ -115,6 +124,8 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     matrix, flat = weight.shape[:2], (*g.shape[:2], prod(w.out))
     is_rows = _is_pointwise(w, sizes) and layout.is_last(g)
     shape = len(g), weight.shape[1], *sizes
+    multiplied = once(cublaslt.prepared)
+    spread = once(lambda cols: windows.spread_columns(cols, shape, w))
 
     def run(g, weight):
         if pays:
@@ -122,10 +133,10 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
             if y is not None or groups > 1:
                 return y
         if is_rows:
-            y = cublaslt.matmul(_rows(g), weight.reshape(matrix))
+            y = multiplied(_rows(g), weight.reshape(matrix))
             return None if y is None else _from_rows(y)
-        cols = cublaslt.matmul(weight.reshape(len(weight), -1).T, g.reshape(flat))
-        return None if cols is None else windows.spread_columns(cols, shape, w)
+        cols = multiplied(weight.reshape(len(weight), -1).T, g.reshape(flat))
+        return None if cols is None else spread(cols)
 
     return run
 
@@ -180,14 +191,25 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
         return None
     is_rows = layout.is_last(x) or layout.is_last(g)
     is_rows = is_rows and _is_pointwise(w, x.shape[2:])
-    parts = tuple(conv._parts(len(x), x.shape[1] // _ROOM + 1, w))
+    parts = [
+        (part, once(partial(_slopes, w=w)))
+        for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w)
+    ]
 
     def run(x, g):
         if pays:
             y = convolution.weight_gradient(x, g, w, groups)
             if y is not None or groups > 1:
                 return y
-        return _pointwise_slopes(x, g, w) if is_rows else _slopes(x, g, w, parts)
+        if is_rows:
+            return _pointwise_slopes(x, g, w)
+        total: Any = None
+        for part, slopes in parts:
+            found = slopes(x[part], g[part])
+            if found is None:
+                return None
+            total = found if total is None else total + found
+        return total.reshape(g.shape[1], x.shape[1], *w.kernel)
 
     return run
 
@@ -198,19 +220,17 @@ def _pointwise_slopes(x, g, w):
     return None if y is None else y.reshape(*y.shape, *w.kernel)
 
 
-def _slopes(x, g, w, parts):
-    """The weight's gradient, added up over parts of the batch."""
-    total: Any = None
-    for part in parts:
-        cols = windows.columns(x[part], x.shape[2:], w, together=True)
-        cols = cols.reshape(len(cols), -1)
-        slopes = g[part].reshape(-1, g.shape[1], prod(w.out)).swapaxes(0, 1)
-        slopes = layout.contiguous(slopes).reshape(g.shape[1], -1)
-        found = cublaslt.matmul(slopes, cols.T)
-        if found is None:
-            return None
-        total = found if total is None else total + found
-    return total.reshape(g.shape[1], x.shape[1], *w.kernel)
+def _slopes(x, g, w):
+    """How to compute the weight's gradient, as a matrix, of arrays alike."""
+    columns = windows.columns(x, x.shape[2:], w, together=True)
+    shape, multiplied = (len(x), g.shape[1], prod(w.out)), once(cublaslt.prepared)
+
+    def run(x, g):
+        cols = columns(x)
+        slopes = layout.contiguous(g.reshape(shape).swapaxes(0, 1))
+        return multiplied(slopes.reshape(shape[1], -1), cols.reshape(len(cols), -1).T)
+
+    return run
 
 
 _ROOM = 128

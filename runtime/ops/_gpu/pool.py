@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from burnish.backend.cuda.convolution import depthwise, windows
-from burnish.ops._gpu.call import or_plain, plain
+from burnish.ops._gpu.call import or_plain
 from burnish.ops._kernels.window import window
 from burnish.ops.spatial import pool
 
 
-def _reduced(form, x, w):
+def _reduced(form, op, x, options):
     """The "sum" or the "max" under each window, channels-last where x is."""
+    w = pool.window_of(op.name, x, *options)
+    if not windows.takes(x):
+        return None
     if depthwise.pools(x, w):
-        return depthwise.pooled(form, x, w)
+        return partial(depthwise.pooled, form, w=w)
     return windows.reduced(form, x, w)
 
 
-@pool.max_pool.on("cupy", takes_bfloat16=True)
+@pool.max_pool.prepared
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
-    w = pool.window_of("max_pool", x, *options)
-    if not windows.takes(x):
-        return plain(pool.max_pool, x, **dict(zip(_POOL, options, strict=True)))
-    return _reduced("max", x, w)
+    return _reduced("max", pool.max_pool, x, options)
 
 
 @pool.max_pool.vjp("x", on="cupy", takes_bfloat16=True)
@@ -30,21 +32,16 @@ def _(g, y, x, **options):
     return or_plain(depthwise.max_gradient(g, y, x, w))
 
 
-@pool.window_sum.on("cupy", takes_bfloat16=True)
+@pool.window_sum.prepared
 def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     options = (kernel_size, stride, padding, dilation, ceil_mode)
-    w = pool.window_of("window_sum", x, *options)
-    if not windows.takes(x):
-        return plain(pool.window_sum, x, **dict(zip(_POOL, options, strict=True)))
-    return _reduced("sum", x, w)
+    return _reduced("sum", pool.window_sum, x, options)
 
 
-@pool.window_spread.on("cupy")
+@pool.window_spread.prepared
 def _(x, *, sizes, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    options = (kernel_size, stride, padding, dilation, ceil_mode)
     if not windows.takes(x):
-        named = dict(zip(_POOL, options, strict=True))
-        return pool.window_spread.value(x, sizes=sizes, **named)
+        return None
     kernel, stride = pool._numbers(kernel_size, stride, len(sizes))
     w = window("window_spread", sizes, kernel, stride, padding, dilation, ceil_mode)
     return windows.spread(x, tuple(sizes), w)

@@ -358,16 +358,17 @@ def test_windows_are_counted_in_32_and_64_bits(sizes, is_long, monkeypatch):
     far = np.pad(x.get(), ((0, 0), (0, 0), *w.pads))
     places = np.stack([far[w.under(offset)] for offset in w.offsets()], axis=2)
     want = places.reshape(2, -1, np.prod(w.out))
-    cols = windows.columns(x, sizes, w, together=False)
+    cols = windows.columns(x, sizes, w, together=False)(x)
     agree(cols, want, "float64")
-    agree(windows.columns(x, sizes, w, together=True), want.swapaxes(0, 1), "float64")
-    agree(windows.reduced("sum", x, w), places.sum(axis=2), "float64")
-    agree(windows.reduced("max", x, w), ops.max_pool(*pooled(x, w)), "float64")
+    turned = windows.columns(x, sizes, w, together=True)(x)
+    agree(turned, want.swapaxes(0, 1), "float64")
+    agree(windows.reduced("sum", x, w)(x), places.sum(axis=2), "float64")
+    agree(windows.reduced("max", x, w)(x), ops.max_pool(*pooled(x, w)), "float64")
     back = np.zeros(far.shape)
     for offset, part in zip(w.offsets(), np.moveaxis(places, 2, 0), strict=True):
         back[w.under(offset)] += part
     back = back[(..., *(slice(1, 1 + n) for n in sizes))]
-    agree(windows.spread_columns(cols, x.shape, w), back, "float64")
+    agree(windows.spread_columns(cols, x.shape, w)(cols), back, "float64")
 
 
 def pooled(x, w):

@@ -1,14 +1,17 @@
-"""Launching kernels that slide a window over the spatial axes of (N, C, *S)."""
+"""Kernels that slide a window over the spatial axes of (N, C, *S).
+
+Each function is given an array and returns a function of arrays alike.
+"""
 
 from __future__ import annotations
 
-import functools
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from burnish.backend.bfloat16 import is_bfloat16
+from burnish.backend.cuda.calls import Run
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
 from burnish.backend.cuda.norms.rows import contiguous
 
@@ -20,47 +23,32 @@ def takes(x: Any) -> bool:
     return (x.dtype.kind == "f" or is_bfloat16(x)) and x.size > 0
 
 
-def columns(x: Any, sizes: Any, w: Any, *, together: bool) -> Any:
-    """x (N, C, *S) as every place's view: (N, C * prod(K), prod(P))
+def columns(x: Any, sizes: Any, w: Any, *, together: bool) -> Run:
+    """What makes of x (N, C, *S) every place's view: (N, C * prod(K), prod(P))
 
     together: (C * prod(K), N, prod(P)) instead.
     """
-    import cupy
-
     n, c, depth, places = len(x), x.shape[1], prod(w.kernel), prod(w.out)
     shape = (c * depth, n, places) if together else (n, c * depth, places)
-    y = cupy.ndarray(shape, x.dtype)
     apart = (places, n * places) if together else (c * depth * places, places)
-    _launch("columns", x, y, y.size, sizes, w, (c, *apart))
-    return y
+    return _prepared("columns", x, shape, sizes, w, (c, *apart))
 
 
-def spread_columns(cols: Any, shape: tuple[int, ...], w: Any) -> Any:
+def spread_columns(cols: Any, shape: tuple[int, ...], w: Any) -> Run:
     """The adjoint of `columns`: (N, C * prod(K), prod(P)) -> shape (N, C, *S)"""
-    import cupy
-
-    y, places = cupy.ndarray(shape, cols.dtype), prod(w.out)
+    places = prod(w.out)
     apart = (cols.shape[1] * places, places)
-    _launch("spread_columns", cols, y, y.size, shape[2:], w, (shape[1], *apart))
-    return y
+    return _prepared("spread_columns", cols, shape, shape[2:], w, (shape[1], *apart))
 
 
-def reduced(form: str, x: Any, w: Any) -> Any:
+def reduced(form: str, x: Any, w: Any) -> Run:
     """The "sum" or the "max" under each window: (N, C, *S) -> (N, C, *P)"""
-    import cupy
-
-    y = cupy.ndarray((*x.shape[:2], *w.out), x.dtype)
-    _launch(form, x, y, y.size, x.shape[2:], w, (1, 1, 1))
-    return y
+    return _prepared(form, x, (*x.shape[:2], *w.out), x.shape[2:], w, (1, 1, 1))
 
 
-def spread(x: Any, sizes: tuple[int, ...], w: Any) -> Any:
+def spread(x: Any, sizes: tuple[int, ...], w: Any) -> Run:
     """The adjoint of the sum: (N, C, *P) -> (N, C, *sizes)"""
-    import cupy
-
-    y = cupy.ndarray((*x.shape[:2], *sizes), x.dtype)
-    _launch("spread", x, y, y.size, sizes, w, (1, 1, 1))
-    return y
+    return _prepared("spread", x, (*x.shape[:2], *sizes), sizes, w, (1, 1, 1))
 
 
 def fits(*shapes: tuple[int, ...]) -> bool:
@@ -68,28 +56,16 @@ def fits(*shapes: tuple[int, ...]) -> bool:
     return all(prod(shape) < LONG * _THREADS for shape in shapes)
 
 
-def _launch(
-    form: str, x: Any, y: Any, size: int, sizes: Any, w: Any, layout: Any
-) -> None:
-    if size:
-        is_long = max(x.size, y.size) >= _NUMBERED
-        made, geometry = _prepared(form, x.dtype, is_long, tuple(sizes), w, layout)
-        blocks = (-(-size // _THREADS),)
-        made(blocks, (_THREADS,), (contiguous(x), y, size, geometry))
-
-
-_NUMBERED = (1 << 31) - _THREADS  # elements that 32 bits count
-
-
-@functools.lru_cache(maxsize=4096)
 def _prepared(
-    form: str, dtype: Any, is_long: bool, sizes: Any, w: Any, layout: Any
-) -> Any:
-    """The kernel, and its geometry argument."""
-    channels, *apart = layout
-    divisors = *sizes, *w.out, *w.kernel, *w.stride, channels, prod(w.kernel)
-    numbers = [part for each in divisors for part in _divisor(max(each, 1))]
-    numbers += [*w.dilation, *(before for before, _ in w.pads), *apart]
+    form: str, x: Any, shape: tuple[int, ...], sizes: Any, w: Any, layout: Any
+) -> Run:
+    """A function of arrays like x; its results have this shape."""
+    from cupy import ndarray
+
+    dtype, size = x.dtype, prod(shape)
+    if not size:
+        return lambda x: ndarray(shape, dtype)
+    is_long = max(x.size, size) >= _NUMBERED
     made = kernel(
         "windows",
         form=form,
@@ -98,8 +74,23 @@ def _prepared(
         index="long long" if is_long else "int",
         rank=len(w.kernel),
     )
+    channels, *apart = layout
+    divisors = *sizes, *w.out, *w.kernel, *w.stride, channels, prod(w.kernel)
+    numbers = [part for each in divisors for part in _divisor(max(each, 1))]
+    numbers += [*w.dilation, *(before for before, _ in w.pads), *apart]
     whole = np.array(numbers, np.int64)
-    return made, by_value(whole if is_long else whole.astype(np.int32))
+    geometry = by_value(whole if is_long else whole.astype(np.int32))
+    blocks, threads = (-(-size // _THREADS),), (_THREADS,)
+
+    def run(x: Any) -> Any:
+        y = ndarray(shape, dtype)
+        made(blocks, threads, (contiguous(x), y, size, geometry))
+        return y
+
+    return run
+
+
+_NUMBERED = (1 << 31) - _THREADS  # elements that 32 bits count
 
 
 def _divisor(by: int) -> tuple[int, int, int]:

@@ -23,6 +23,7 @@ class Recipe(NamedTuple):
     """The compiled kernel of a formula for arrays of given shapes and dtypes."""
 
     kernel: Any
+    array: Any  # CuPy's class
     shape: tuple[int, ...]
     dtype: Any
     blocks: tuple[int, ...]
@@ -32,8 +33,6 @@ class Recipe(NamedTuple):
 
     def run(self, arrays: tuple[Any, ...]) -> Any:
         """The formula's value for arrays alike."""
-        from cupy import ndarray
-
         given: list[Any] = []
         places = 0
         for index, fine, repeats in self.inputs:
@@ -45,7 +44,7 @@ class Recipe(NamedTuple):
                 given += repeats
             else:
                 places |= array.data.ptr
-        y = ndarray(self.shape, self.dtype)
+        y = self.array(self.shape, self.dtype)
         if self.size:
             given += (y, self.size, not places & 15)
             self.kernel(self.blocks, (_THREADS,), tuple(given))
@@ -158,7 +157,7 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
         return None
     result = np.dtype(bool) if kind == "bool" else dtype
     shape, size = whole.shape, whole.size
-    return Recipe(made, shape, result, (blocks,), size, tuple(inputs))
+    return Recipe(made, cupy.ndarray, shape, result, (blocks,), size, tuple(inputs))
 
 
 def _are_mixed(floats: set[Any], dtype: Any) -> bool:
