@@ -65,7 +65,7 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
     record, table = _record(kernel, parts, absent, numbers_of(fields))
     find = _finder()
     addresses = table(*[find(array) for array in arrays if array is not None])
-    library.run(record, 1, addresses, num_threads() if parts > 1 else 1)
+    library.run(record, 1, addresses, parts)
 
 
 @functools.cache
@@ -106,7 +106,7 @@ def program(
     form = _program(tuple(steps), tuple(sizes), ways, parts, to)
     find = _finder()
     table = form.table(find(out), *form.tables, *[find(array) for array, _ in read])
-    library.run(form.record, 1, table, num_threads() if parts > 1 else 1)
+    library.run(form.record, 1, table, parts)
 
 
 class _Program(NamedTuple):

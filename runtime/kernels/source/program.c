@@ -46,11 +46,6 @@ static void drawn(const operand *o, const round_keys keys, int64_t place, int64_
     truths(bits + ahead, n, tile);
 }
 
-// A tile is about a page, and no processor looks ahead to the next page by itself.
-INLINE void ahead(const float *next) {
-    UNROLLED for (int i = 0; i < 8; i++) __builtin_prefetch(next + 16 * i);
-}
-
 // Elements `start` to `start + n` of a plane of rows of `width`, as the operand has them.
 // The tile of one number is filled already.
 static const float *loaded(const operand *o, const char *base, int64_t start, int64_t n,
@@ -58,7 +53,6 @@ static const float *loaded(const operand *o, const char *base, int64_t start, in
     const float *x = (const float *)base;
     const uint8_t *bits = (const uint8_t *)base;
     if (o->mode == READ_DENSE && !o->truth) {
-        ahead(x + start + n);
         if (n % LANES == 0) return x + start;
         memcpy(tile, x + start, 4 * (size_t)n);
         return tile;

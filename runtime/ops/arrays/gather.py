@@ -191,16 +191,16 @@ def flat_places(
     places = indices.astype(np.int64, copy=False)  # fewer bits may hold no place
     if low is None or low < 0:
         places = xp.where(places < 0, places + shape[axis], places)
-    stride = 1
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 1, -1, -1):
-        strides[i] = stride
-        stride *= shape[i]
-    places = places * strides[axis]
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    start = 0  # of the line along the axis
     for i, n in enumerate(sizes):
-        if i != axis:
+        if i != axis and n != 1:
             along = xp.arange(n) * strides[i]
-            places = places + along.reshape(-1, *(1,) * (len(shape) - 1 - i))
+            start = start + along.reshape(-1, *(1,) * (len(shape) - 1 - i))
+    places = places * strides[axis]
+    if broadcasts:
+        return places + start
+    places += start
     return places
 
 

@@ -155,14 +155,15 @@ def _repeats_each(indices: Any, n: int) -> int:
 @operator
 def put_rows(x, indices, *, rows: int) -> Array:
     """`rows` rows of zeros with row i of x added to row indices[i]."""
-    y = np.zeros((rows, *x.shape[1:]), x.dtype)
+    shape = rows, *x.shape[1:]
     if not x.size:
-        return y
-    indices = np.where(indices < 0, indices + rows, indices)
+        return np.zeros(shape, x.dtype)
+    if indices.min() < 0:
+        indices = np.where(indices < 0, indices + rows, indices)
     width = x.size // len(x)
     if width == 1 and x.dtype.kind == "f":
         found = np.bincount(as_indices(indices), x.reshape(-1), rows)
-        return found.astype(x.dtype, copy=False).reshape(y.shape)
+        return found.astype(x.dtype, copy=False).reshape(shape)
     small = indices.astype(np.uint16) if rows <= 1 << 16 else indices  # sorts faster
     order = np.argsort(small, kind="stable")
     indices = indices[order]
@@ -179,6 +180,7 @@ def put_rows(x, indices, *, rows: int) -> Array:
                 found[i] += total(x.take(rest, axis=0), (0,))[0]
             break
         found[:left] += x.take(order[starts[:left] + turn], axis=0)
+    y = np.zeros(shape, x.dtype)
     y[indices[starts]] = found
     return y
 

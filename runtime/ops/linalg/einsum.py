@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.backend import Array, namespace
@@ -33,10 +36,19 @@ def einsum_of(*arrays, equation: str) -> Array:
     try:
         if len(arrays) == 1:
             return _alone(arrays[0], equation)
-        return namespace(*arrays).einsum(equation, *arrays, optimize=True)
+        xp = namespace(*arrays)
+        order = _order(equation, *map(np.shape, arrays)) if xp is np else True
+        return xp.einsum(equation, *arrays, optimize=order)
     except ValueError as error:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise InputError(f"einsum {equation!r}: got {shapes}: {error}") from None
+
+
+@functools.lru_cache(1 << 8)
+def _order(equation: str, *shapes: tuple[int, ...]) -> Any:
+    """The order in which NumPy contracts operands of these shapes, found once."""
+    operands = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    return np.einsum_path(equation, *operands, optimize=True)[0]
 
 
 def _alone(x: Array, equation: str) -> Array:
