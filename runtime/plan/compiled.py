@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import numpy as np
+
 from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
@@ -110,6 +112,9 @@ class Compiled(Generic[P, R]):
             with self._lock:
                 self._begin()
         quick = None if options else self._quick_key(args)
+        if quick is None and self._takes_arrays:
+            args, options = self._as_tensors((args, options))
+            quick = None if options else self._quick_key(args)
         known = self._quick.get(quick) if quick else None
         if known is not None and known.surroundings == self._surroundings():
             try:
@@ -150,7 +155,7 @@ class Compiled(Generic[P, R]):
         """
         if self._steps.are_made:
             return f"{self._name}{self._steps.summary(args, options)}"
-        found, given = self._found(args, options)
+        found, given = self._found(*self._as_tensors((args, options)))
         if isinstance(found, Unplanned):
             return f"{self._name} runs eagerly: {found.why}"
         shown = listed if isinstance(found, Plan) else listed_on_gpu
@@ -160,7 +165,8 @@ class Compiled(Generic[P, R]):
         self, *args: P.args, **options: P.kwargs
     ) -> Plan | GraphPlan | Unplanned:
         """The plan of a call with such arguments, made if there is none."""
-        found: Plan | GraphPlan | Unplanned = self._found(args, options)[0]
+        given = self._as_tensors((args, options))
+        found: Plan | GraphPlan | Unplanned = self._found(*given)[0]
         return found
 
     @property
@@ -216,6 +222,22 @@ class Compiled(Generic[P, R]):
                     return None
                 key.append(data.item())
         return tuple(key)
+
+    @property
+    def _takes_arrays(self) -> bool:
+        """Whether the function is a module that says which inputs it accepts."""
+        return hasattr(getattr(type(self._function), "forward", None), "inputs")
+
+    def _as_tensors(self, given: Any) -> Any:
+        """NumPy's arrays as tensors, as a module that accepts both makes them."""
+        if not self._takes_arrays:
+            return given
+        device = self._function.device  # type: ignore[attr-defined]
+
+        def made(item: Any) -> Any:
+            return Tensor(item, device=device) if type(item) is np.ndarray else item
+
+        return mapped(given, made)
 
     def _surroundings(self) -> tuple[Any, ...]:
         """The settings, besides arguments and modules, that a plan depends on."""

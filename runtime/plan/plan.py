@@ -29,7 +29,7 @@ from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import fuse
 from burnish.plan.updates import Updates
-from burnish.planned.space import Ends, Fetch, Room, Space, point
+from burnish.planned.space import Ends, Fault, Fetch, Room, Space, point
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
@@ -157,8 +157,13 @@ class Plan:
         return f"{len(self.steps)} records{', bf16' if self.half else ''}"
 
     def checked(self, given: list[Any]) -> Any:
-        """The results; raises CaptureError where a module is not what it was."""
+        """The results; raises CaptureError where a module is not what it was.
+
+        Raises Fault where all steps run eagerly: the function takes less time.
+        """
         self.program.check()
+        if self.eager and not self.steps:
+            raise Fault
         return self(given)
 
     def __call__(

@@ -6,9 +6,10 @@ n-grams) are ordinary arrays.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +75,8 @@ def _tokens(pattern: str | None, separators: Sequence[str]) -> Callable[[str], A
         return list
     if pattern is not None:
         found = _compiled("tokenize", pattern)
+        if not found.groups:
+            return found.findall
         return lambda text: [match.group() for match in found.finditer(text)]
     between = [_compiled("tokenize", separator) for separator in separators]
 
@@ -180,7 +183,10 @@ def string_normalizer(
     seen: Callable[[str], str] = str if is_case_sensitive else str.lower
     stops = set(map(seen, stopwords))
     change = _CASES[case_change_action]
-    kept = [change(text) for text in x.ravel() if seen(text) not in stops]
+    texts = x.ravel().tolist()
+    if stops:
+        texts = [text for text in texts if seen(text) not in stops]
+    kept = [*map(change, texts)]
     return np.asarray(kept or [""], object).reshape(*x.shape[:-1], -1)
 
 
@@ -204,57 +210,92 @@ def tf_idf_vectorizer(
     counts, "IDF" gives the n-gram's weight where it occurs, "TFIDF" count times weight.
     Between the tokens of an n-gram up to max_skip others may lie, equally many each.
     """
-    pool, indexes = np.asarray(pool), np.asarray(indexes)
-    vocabulary, known = np.unique(pool, return_inverse=True)
-    tokens = _places(vocabulary, np.atleast_2d(x))
-    counts = np.zeros((len(tokens), int(indexes.max(initial=-1)) + 1), np.float32)
-    scale = np.ones_like(counts[:1])
-    ends = [*starts[1:], len(pool)]
-    first = 0
-    for n, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
-        grams = known[start:end].reshape(-1, n)
-        columns = indexes[first : first + len(grams)]
-        if weights is not None:
-            scale[0, columns] = weights[first : first + len(grams)]
-        first += len(grams)
+    given = (pool, starts, indexes, () if weights is None else weights)
+    grams = _grams(*map(_listed, given))
+    tokens = grams.places(np.atleast_2d(x))
+    counts = np.zeros((len(tokens), grams.scale.shape[1]), np.float32)
+    for n, (columns, levels) in enumerate(grams.of, 1):
         if min_length <= n <= max_length:
             for step in range(1, max_skip + 2 if n > 1 else 2):
-                rows, places = _found(tokens, grams, step, len(vocabulary))
+                rows, places = _found(tokens, levels, step, grams.size)
                 np.add.at(counts, (rows, columns[places]), 1)
     if mode != "TF":
-        counts = (np.minimum(counts, 1) if mode == "IDF" else counts) * scale
+        counts = (np.minimum(counts, 1) if mode == "IDF" else counts) * grams.scale
     return counts.reshape(*x.shape[:-1], -1)
 
 
-def _places(vocabulary: Any, tokens: Any) -> Any:
-    """Where each token is in the sorted vocabulary; -1 where it is not."""
-    if not len(vocabulary):
-        return np.full(tokens.shape, -1)
-    if vocabulary.dtype.kind not in "iu":
-        tokens = tokens.astype(vocabulary.dtype if len(vocabulary) else str)
-    places = np.searchsorted(vocabulary, tokens).clip(0, len(vocabulary) - 1)
-    return np.where(vocabulary[places] == tokens, places, -1)
+class _Grams(NamedTuple):
+    """places: a token's number, -1 for others; size: how many there are. scale: weights
+    of columns (1, C). of: for each length, the column of each n-gram, and the sorted
+    beginnings of one token, of two and so on; see `_found`."""
+
+    places: Callable[[Any], Any]
+    size: int
+    scale: Any
+    of: list[tuple[Any, list[Any]]]
 
 
-def _found(tokens: Any, grams: Any, step: int, size: int) -> tuple[Any, Any]:
-    """The rows in which n-grams occur, and which: tokens (N, C), grams (K, n).
+@functools.lru_cache(maxsize=32)
+def _grams(pool: Any, starts: Any, indexes: Any, weights: Any) -> _Grams:
+    """The n-grams of a pool, looked up again by every call with the same."""
+    vocabulary, known = np.unique(np.asarray(pool), return_inverse=True)
+    columns = np.asarray(indexes, np.int64)
+    scale = np.ones((1, int(columns.max(initial=-1)) + 1), np.float32)
+    of, first = [], 0
+    ends = (*starts[1:], len(pool))
+    for n, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
+        grams = known[start:end].reshape(-1, n)
+        behind = first + len(grams)
+        if weights:
+            scale[0, columns[first:behind]] = weights[first:behind]
+        levels, ours = [], np.zeros(len(grams), np.int64)
+        for i in range(n):
+            codes = ours * len(vocabulary) + grams[:, i]
+            beginnings, ours = np.unique(codes, return_inverse=True)
+            levels.append(beginnings)
+        whole = np.empty(len(levels[-1]), np.int64)
+        whole[ours] = columns[first:behind]
+        of.append((whole, levels))
+        first = behind
+    if vocabulary.dtype.kind in "iu":
+        return _Grams(
+            functools.partial(_places, vocabulary), len(vocabulary), scale, of
+        )
+    numbers = {token: i for i, token in enumerate(vocabulary.tolist())}
+
+    def places(tokens: Any) -> Any:
+        found = (numbers.get(token, -1) for token in tokens.ravel().tolist())
+        return np.fromiter(found, np.int64, tokens.size).reshape(tokens.shape)
+
+    return _Grams(places, len(vocabulary), scale, of)
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    return tuple(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _places(held: Any, values: Any) -> Any:
+    """Where each value is among sorted ones; -1 where it is not."""
+    if not len(held):
+        return np.full(values.shape, -1)
+    places = np.minimum(np.searchsorted(held, values), len(held) - 1)
+    return np.where(held[places] == values, places, -1)
+
+
+def _found(tokens: Any, levels: list[Any], step: int, size: int) -> tuple[Any, Any]:
+    """The rows of tokens (N, C) in which n-grams occur, and which of the last level.
 
     Token by token, a beginning seen in the pool gets a number and others -1, so that
     pairs (beginning, next token) are all that is ever compared.
     """
-    n = grams.shape[1]
-    count = max(tokens.shape[1] - (n - 1) * step, 0)
-    begun = np.zeros((len(tokens), count), np.int64)
-    ours = np.zeros(len(grams), np.int64)
-    for i in range(n):
+    count = max(tokens.shape[1] - (len(levels) - 1) * step, 0)
+    begun: Any = 0
+    for i, beginnings in enumerate(levels):
         here = tokens[:, i * step : i * step + count]
         pairs = np.where((begun < 0) | (here < 0), -1, begun * size + here)
-        beginnings, ours = np.unique(ours * size + grams[:, i], return_inverse=True)
         begun = _places(beginnings, pairs)
     rows, at = np.nonzero(begun >= 0)
-    whole = np.empty(int(ours.max(initial=-1)) + 1, np.int64)
-    whole[ours] = np.arange(len(grams))
-    return rows, whole[begun[rows, at]]
+    return rows, begun[rows, at]
 
 
 def _mapped(function: Callable[[str], Any], x: Any, dtype: Any) -> Any:

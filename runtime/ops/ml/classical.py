@@ -6,6 +6,7 @@ no gradient and say so when asked.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -38,8 +39,8 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     if not len(table):
         return xp.full(x.shape, default.item(), table.dtype)
     if x.dtype.kind == "O":
-        known = {key: i for i, key in enumerate(listed(xp, keys, None).tolist())}
-        found = (known.get(text, -1) for text in x.ravel())
+        known = _numbered(tuple(listed(xp, keys, None).tolist()))
+        found = (known.get(text, -1) for text in x.ravel().tolist())
         place = np.fromiter(found, np.int64, x.size).reshape(x.shape)
         return xp.where(place < 0, default, table[place])
     held = listed(xp, keys, x.dtype)
@@ -50,6 +51,12 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     if x.dtype.kind == "f":
         same = same | (xp.isnan(held[place]) & xp.isnan(x))
     return xp.where(same, table[place], default)
+
+
+@functools.lru_cache(maxsize=64)
+def _numbered(keys: tuple[Any, ...]) -> dict[Any, int]:
+    """The place of each key; of equal ones the last."""
+    return {key: i for i, key in enumerate(keys)}
 
 
 def listed(xp: Any, values: Any, dtype: Any) -> Any:

@@ -228,3 +228,10 @@ def test_strings_stay_on_the_host(monkeypatch):
     monkeypatch.setattr(device, "_library", SimpleNamespace(ndarray=bytes))
     with pytest.raises(DeviceError, match="strings live on the host"):
         device.put(WORDS)
+
+
+def test_tokens_that_begin_as_one_of_the_pool_are_others():
+    tokens = np.array([["greenish", "green", "blue", "gree"]], object)
+    for pool in (["green", "blue"], np.array(["green", "blue"])):
+        counts = ops.tf_idf_vectorizer(tokens, pool=pool, starts=[0], indexes=[1, 0])
+        assert counts.tolist() == [[1.0, 1.0]]

@@ -43,6 +43,47 @@ def test_a_module():
     assert "eagerly" not in fast.explain()
 
 
+class Accepting(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(3, 2)
+
+    @nn.accepts(x="float32[_, 3]", words="object[_]")
+    def forward(self, x, words=None):
+        y = self.fc(x)
+        if words is None:
+            return y
+        keys, values = ["red", "green", "red"], [1.0, 2.0, 3.0]
+        return y * ops.label_encoder(words, keys, values, default=-1.0).reshape(-1, 1)
+
+
+def test_arrays_that_a_module_accepts_are_planned_as_tensors():
+    x = RANDOM.standard_normal((4, 3)).astype(np.float32)
+    words = np.array(["red", "green", "greenish", ""], object)
+    model = Accepting()
+    for given in ((x,), (x, words)):
+        fast = burnish.compile(model)
+        for _ in range(2):
+            same(fast(*given), model(*given))
+        same(fast(x=given[0], words=words), model(x, words))
+        assert records(fast)
+        assert "runs eagerly" not in fast.plan(*given)
+    with pytest.raises(InputError, match="expected float32"):
+        burnish.compile(model)(x[:, :2])
+
+
+def test_calls_without_a_record_are_those_of_the_function():
+    def upper(words):
+        calls.append(words)
+        return ops.string_normalizer(words, case_change_action="UPPER")
+
+    calls = []
+    fast, words = burnish.compile(upper), Tensor(np.array(["a", "b"], object))
+    for times in (2, 3):
+        assert fast(words).data.tolist() == ["A", "B"]
+        assert len(calls) == times
+    assert "string_normalizer: there is no kernel for it" in fast.explain()
+
+
 def test_a_decorated_function():
     weight = tensor(4, 7)
 
