@@ -125,10 +125,10 @@ static void cut_tile(piece p, int64_t width) {
     const int64_t rows = p.t->count, wide = record.nr * LANES;
     float out[MOST_PIXELS * MOST_BLOCKS * LANES], residual[sizeof out / sizeof *out];
     int32_t to[MOST_PIXELS];
-    memset(residual, 0, sizeof residual);
-    for (int64_t i = 0; i < rows; i++) {
-        to[i] = (int32_t)(i * wide);
-        if (p.residual)
+    for (int64_t i = 0; i < rows; i++) to[i] = (int32_t)(i * wide);
+    if (p.residual) {
+        memset(residual, 0, sizeof residual);
+        for (int64_t i = 0; i < rows; i++)
             memcpy(residual + i * wide, p.residual + p.to[i], 4 * (size_t)width);
     }
     piece aside = p;
@@ -140,7 +140,8 @@ static void cut_tile(piece p, int64_t width) {
     conv_tile(&aside);
     if (!is_cheap(record.act)) finish(&record, out, to, rows);
     for (int64_t i = 0; i < rows; i++)
-        memcpy(p.out + p.to[i], out + i * wide, 4 * (size_t)width);
+        for (int64_t k = 0; k < width; k += WIDTH)
+            store_up_to(p.out + p.to[i] + k, load(out + i * wide + k), width - k);
 }
 
 // weight: of the group, packed. next: the weights that are read after all tiles.

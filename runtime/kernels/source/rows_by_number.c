@@ -19,36 +19,62 @@ static void values_of_halves(const uint8_t *codes, int64_t start, int64_t n, flo
     }
 }
 
+// Rows of `bytes` each as they are. Returns whether a number was out of range.
+INLINE int64_t picked(const gather_record *r, const int64_t *ids, const char *x, char *out,
+                      int64_t first, int64_t behind, size_t bytes) {
+    int64_t place = first % r->count, before = first / r->count * r->rows, fault = 0;
+    for (int64_t u = first; u < behind; u++) {
+        const int64_t given = ids[place], id = given < 0 ? given + r->rows : given;
+        if ((uint64_t)id < (uint64_t)r->rows)
+            memcpy(out + (size_t)u * bytes, x + (size_t)(before + id) * bytes, bytes);
+        else
+            fault = 1;
+        if (++place == r->count) place = 0, before += r->rows;
+    }
+    return fault;
+}
+
+// A row of codes as floats.
+static void decoded(const gather_record *r, const call *c, int64_t id, float *out) {
+    const float *scales = at(c, r->scales), *zeros = at(c, r->zeros);
+    const void *x = at(c, r->x);
+    const int64_t start = id * r->width;
+    int64_t of = id * r->by_row;
+    for (int64_t i = 0; i < r->width; i += r->block, of++) {
+        const int64_t left = r->width - i, n = left < r->block ? left : r->block;
+        const float scale = scales[of], zero = zeros ? zeros[of] : 0;
+        if (r->bits == 8)
+            values_of((const int8_t *)x + start + i, n, scale, zero, out + i);
+        else
+            values_of_halves(x, start + i, n, scale, zero, out + i);
+    }
+}
+
 // From the end where a number is negative. `fault` reports one out of range; the caller
 // then falls back.
 void gather(const void *record, const call *c, int64_t part, int64_t parts) {
     const gather_record *r = record;
     const int64_t *ids = at(c, r->ids);
-    const float *scales = at(c, r->scales), *zeros = at(c, r->zeros);
+    const char *x = at(c, r->x);
+    char *out = at(c, r->out);
+    int64_t fault = 0;
     SHARE(r->outer * r->count);
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t given = ids[u % r->count], before = u / r->count * r->rows;
-        const int64_t id = given < 0 ? given + r->rows : given;
-        float *out = (float *)at(c, r->out) + u * r->width;
-        if (id < 0 || id >= r->rows) {
-            *(int64_t *)at(c, r->fault) = 1;
-        } else if (!r->bits) {
-            const float *x = (const float *)at(c, r->x) + (before + id) * r->width;
-            memcpy(out, x, 4 * (size_t)r->width);
-        } else {
-            const void *x = at(c, r->x);
-            const int64_t start = id * r->width;
-            int64_t of = id * r->by_row;
-            for (int64_t i = 0; i < r->width; i += r->block, of++) {
-                const int64_t left = r->width - i, n = left < r->block ? left : r->block;
-                const float scale = scales[of], zero = zeros ? zeros[of] : 0;
-                if (r->bits == 8)
-                    values_of((const int8_t *)x + start + i, n, scale, zero, out + i);
-                else
-                    values_of_halves(x, start + i, n, scale, zero, out + i);
-            }
+    if (r->bits) {
+        for (int64_t u = first; u < behind; u++) {
+            const int64_t given = ids[u], id = given < 0 ? given + r->rows : given;
+            if ((uint64_t)id < (uint64_t)r->rows)
+                decoded(r, c, id, (float *)out + u * r->width);
+            else
+                fault = 1;
         }
+    } else if (r->width == 1) {
+        fault = picked(r, ids, x, out, first, behind, 4);
+    } else if (r->width == 2) {
+        fault = picked(r, ids, x, out, first, behind, 8);
+    } else {
+        fault = picked(r, ids, x, out, first, behind, 4 * (size_t)r->width);
     }
+    if (fault) *(int64_t *)at(c, r->fault) = 1;
 }
 
 // out (rows, width): 0, and each row of g added to the row of its number.

@@ -12,7 +12,7 @@ from burnish.errors import InputError
 
 _CASTS = {"float32": float, "int64": int, "object": str}
 _MANY = 8
-"""Rows from which dictionaries are filled key by key: some 2.5 times as fast."""
+"""Rows from which dictionaries are filled key by key: up to twice as fast."""
 
 _MISSING = {"float32": 0.0, "int64": 0, "object": "0.f"}
 
@@ -25,11 +25,10 @@ def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
     if recording.tape is not None and isinstance(x, Variable):
         made: list[dict[Any, float]] = recording.tape.late(zip_map, x, keys)
         return made
-    rows = x.tolist()
-    if len(rows) < _MANY:
-        return [dict(zip(keys, row, strict=True)) for row in rows]
-    filled: list[dict[Any, float]] = [{} for _ in rows]
-    for key, column in zip(keys, zip(*rows, strict=True), strict=True):
+    if len(x) < _MANY:
+        return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
+    filled: list[dict[Any, float]] = [{} for _ in range(len(x))]
+    for key, column in zip(keys, x.T.tolist(), strict=True):
         for each, number in zip(filled, column, strict=True):
             each[key] = number
     return filled
