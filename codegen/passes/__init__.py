@@ -32,6 +32,7 @@ from burnish.codegen.passes.layout.channels_first import channels_first
 from burnish.codegen.passes.layout.join_slices import join_slices
 from burnish.codegen.passes.layout.merge_views import merge_views
 from burnish.codegen.passes.layout.repeat_elements import repeat_elements
+from burnish.codegen.passes.layout.spatial_sizes import spatial_sizes
 from burnish.codegen.passes.layout.unmerge_heads import unmerge_heads
 from burnish.codegen.passes.recurrent.loops import recurrent_loops
 from burnish.codegen.passes.recurrent.stack import stack_recurrent
@@ -58,6 +59,7 @@ PASSES: tuple[Pass, ...] = (
     repeat_elements,  # before views merge, and channels move, which are between
     join_slices,  # before views merge, which are around the layers
     channels_first,  # so that what follows meets layers, not the axes between them
+    spatial_sizes,  # behind the channels' move: it knows sizes of all axes
     recurrent_loops,  # so that they stack
     recurrent_steps,  # before products and sums of gates become layers of their own
     stack_recurrent,  # before views merge, which hide the layers' own

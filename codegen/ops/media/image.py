@@ -26,6 +26,7 @@ def _numbers(value: Expression | None) -> Any:
 def upsample(X: Expression, scales: Expression, *, mode: str = "nearest") -> Result:
     return _resize(
         (X, None, scales, None),
+        axes=None,
         mode=mode,
         coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
@@ -80,7 +81,6 @@ _IN_TORCH = {
 """PyTorch's modes for one, two and three axes behind the channels."""
 _DEFAULTS = {
     "antialias": False,
-    "axes": None,
     "cubic_coeff_a": -0.75,
     "exclude_outside": False,
     "extrapolation_value": 0.0,
@@ -88,23 +88,50 @@ _DEFAULTS = {
 }
 
 
-def _interpolate_options(scales: Any, options: dict[str, Any]) -> dict[str, Any] | None:
+def _interpolate_options(
+    scales: Any, sizes: Any, options: dict[str, Any]
+) -> dict[str, Any] | None:
     """The options of `interpolate`, if batch and channels are not resized."""
-    if not isinstance(scales, tuple) or not 3 <= len(scales) <= 5:
+    spatial = _spatial(scales, sizes, options["axes"])
+    if spatial is None or not 1 <= len(spatial) <= 3:
         return None
-    if scales[:2] != (1.0, 1.0) or any(
+    if any(
         options.get(name, default) != default for name, default in _DEFAULTS.items()
     ):
         return None
     how = ("mode", "coordinate_transformation_mode", "nearest_mode")
     mode, coordinates, nearest = (options.get(name, "") for name in how)
+    whole = sizes is not None or all(factor == int(factor) for factor in spatial)
+    aligned = whole and mode != "nearest" and coordinates == "align_corners"
+    if aligned or (sizes is not None and _is_half_pixel(coordinates, spatial)):
+        coordinates = "half_pixel"
     modes = _IN_TORCH.get((mode, coordinates, nearest))
-    if modes is None or not modes[len(scales) - 3]:
+    if modes is None or not modes[len(spatial) - 1]:
         return None
-    factors = [int(f) if f == int(f) else f for f in scales[2:]]
+    made: dict[str, Any] = {"mode": modes[len(spatial) - 1]}
+    if aligned:
+        made["align_corners"] = True
+    if sizes is not None:
+        return {"size": spatial} | made
+    factors = [int(f) if f == int(f) else f for f in spatial]
     alike = len(set(factors)) == 1
-    factor = factors[0] if alike else tuple(factors)
-    return {"scale_factor": factor, "mode": modes[len(scales) - 3]}
+    return {"scale_factor": factors[0] if alike else tuple(factors)} | made
+
+
+def _spatial(scales: Any, sizes: Any, axes: Any) -> tuple[Any, ...] | None:
+    """The scales or sizes of the axes behind the channels, if no others change."""
+    given = scales if sizes is None else sizes
+    if not isinstance(given, tuple):
+        return None
+    if axes is None and sizes is None:
+        return given[2:] if given[:2] == (1.0, 1.0) else None
+    return given if axes == tuple(range(2, 2 + len(given))) else None
+
+
+def _is_half_pixel(coordinates: str, sizes: tuple[Any, ...]) -> bool:
+    """Whether it is PyTorch's half_pixel, which has places of its own for one pixel."""
+    large = all(isinstance(size, int) and size > 1 for size in sizes)
+    return coordinates == "pytorch_half_pixel" and large
 
 
 def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
@@ -114,16 +141,15 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
         del options["nearest_mode"]
     if options["mode"] != "cubic":
         del options["cubic_coeff_a"]
-    torch_options = (
-        _interpolate_options(_numbers(scales), options) if sizes is None else None
-    )
+    scales, sizes = _numbers(scales), _numbers(sizes)
+    torch_options = _interpolate_options(scales, sizes, options)
     if torch_options is not None:
         return call("interpolate", x, **torch_options)
     return call(
         "resize_image",
         x,
-        scales=_numbers(scales),
-        sizes=_numbers(sizes),
+        scales=scales,
+        sizes=sizes,
         roi=_numbers(roi) if crops else None,
         **options,
     )

@@ -86,6 +86,7 @@ RULES: dict[str, Rule] = {
     "RNN": layers.recurrent,
     "Range": indexing.range_,
     "Reshape": views.reshape,
+    "Resize": layers.resized,
     "Slice": indexing.slice_,
     "Split": views.split,
     "Squeeze": views.squeeze,

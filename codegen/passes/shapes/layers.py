@@ -94,6 +94,20 @@ def global_pool(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [None if data is None else [*data[:2], *[ONE] * (len(data) - 2)]]
 
 
+def resized(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+    """A Resize by sizes; what scales make is for ONNX's own inference."""
+    sizes = ask(node.inputs[3]) if len(node.inputs) > 3 else None
+    stretched = attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+    if not sizes or dims[0] is None or not stretched:
+        return [None]
+    after = list(dims[0])
+    held = node.attributes.get("axes")
+    axes = range(len(after)) if held is None else held.as_ints()
+    for axis, size in zip(axes, sizes, strict=True):
+        after[axis] = size
+    return [after]
+
+
 def recurrent(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     data, weight = dims[0], dims[2]
     if data is None or weight is None:

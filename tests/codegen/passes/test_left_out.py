@@ -21,6 +21,7 @@ from tests.codegen.passes import test_recurrent as recurrent
 from tests.codegen.passes import test_recurrent_loops as loops
 from tests.codegen.passes import test_recurrent_steps as steps
 from tests.codegen.passes import test_repeats as repeats
+from tests.codegen.passes import test_spatial_sizes as spatial
 from tests.codegen.passes import test_views as views
 from tests.codegen.passes.forms import form
 from tests.codegen.passes.rules import test_rotary as rotary
@@ -109,6 +110,9 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "repeat_elements": _upsampled,
     "join_slices": lambda: slices.unrolled(3),
     "channels_first": _channels_last,
+    "spatial_sizes": lambda: form(
+        spatial.RESIZED.format(how='mode="linear"'), x="2,3,5,7"
+    ),
     "recurrent_loops": lambda: loops.loop_over_time("RNN"),
     "recurrent_steps": lambda: steps.written_step(steps.STEPS["LSTM"][0]),
     "stack_recurrent": lambda: form(

@@ -55,6 +55,7 @@ CONSTANTS = {
     "arrange.merge.merge._STATEMENT",
     "arrange.recover.units._BESIDE",
     "passes.constants.decide_if._STATES",
+    "passes.layout.spatial_sizes._NAMED_AXES",
     "passes.quantized.integer._BIAS",
     "passes.recurrent.layer.SWAP",
     "passes.rules.activation._C",

@@ -1,0 +1,59 @@
+"""Leave batch and channels, which stay as they are, out of the sizes of a Resize.
+
+`F.interpolate(x, size=...)` names height and width alone; exporters of opset 17 and
+below join them with `x.shape[:2]`.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.shapes.dims import Sizes, declared, numbers
+
+_NAMED_AXES = 18  # the opset since which Resize takes axes
+_RANKS = range(3, 6)  # signals, images, volumes
+_CROPS = "tf_crop_and_resize"
+
+
+def spatial_sizes(model: ir.Model, account: Account) -> bool:
+    """Name the axes of every Resize by sizes that leaves batch and channels alone."""
+    changed = False
+    for node in g.all_nodes(model):
+        found = _resized(node)
+        if found is not None:
+            _name_axes(model, node, found)
+            account.did("sizes without those of batch and channels", g.label(node))
+            changed = True
+    return changed
+
+
+def _resized(node: ir.Node) -> Sizes | None:
+    """What height, width ... become, where batch and channels are known to stay."""
+    if node.op_type != "Resize" or node.domain or len(node.inputs) < 4:
+        return None
+    if node.inputs[3] is None or "axes" in node.attributes or node.graph is None:
+        return None
+    if g.attribute(node, "coordinate_transformation_mode", "half_pixel") == _CROPS:
+        return None  # its region has numbers for all axes
+    before, after = declared(node.inputs[0]), declared(node.outputs[0])
+    if before is None or after is None or len(before) != len(after):
+        return None
+    stay = len(after) in _RANKS and None not in before[:2] and before[:2] == after[:2]
+    return after[2:] if stay else None
+
+
+def _name_axes(model: ir.Model, node: ir.Node, sizes: Sizes) -> None:
+    known = numbers(sizes)
+    if known is not None:
+        made = [g.constant_node(known)]
+    else:
+        ends = [g.constant_node([n]) for n in (2, 2 + len(sizes), 0)]
+        inputs = [node.inputs[3], *(end.outputs[0] for end in ends)]
+        made = [*ends, ir.Node("", "Slice", inputs)]
+    assert node.graph is not None
+    node.graph.insert_before(node, made)
+    node.replace_input_with(3, made[-1].outputs[0])
+    node.attributes["axes"] = ir.AttrInt64s("axes", range(2, 2 + len(sizes)))
+    node.version = _NAMED_AXES
