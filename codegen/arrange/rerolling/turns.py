@@ -24,6 +24,7 @@ from burnish.codegen.program import (
     Slice,
     Statement,
     Subscript,
+    UnaryOp,
     Value,
     defined,
 )
@@ -189,10 +190,13 @@ class _Turns:
         def look(expression: Expression) -> Expression:
             if isinstance(expression, Value) and expression in inside - fine:
                 raise LookupError
-            if (place := self._row(expression)) is not None:
-                lists.append(place)
-                return expression
-            return expression.rebuilt(look)
+            if (row := self._row(expression)) is None:
+                return expression.rebuilt(look)
+            before, place = row
+            lists.append(place)
+            for item in before:
+                look(item)
+            return expression
 
         try:
             for statement in rest:
@@ -203,26 +207,34 @@ class _Turns:
             return None
         return list(dict.fromkeys(lists))
 
-    def _row(self, expression: Expression) -> int | None:
-        """The place whose values of all turns a call takes in their order."""
+    def _row(self, expression: Expression) -> tuple[tuple[Expression, ...], int] | None:
+        """The place whose values of all turns a call takes in their order, last.
+
+        And what it takes before them.
+        """
         if not isinstance(expression, Call) or expression.function not in _LIST:
             return None
         listed = expression.args[0]
         items = listed.items if isinstance(listed, ListOrTuple) else ()
-        if len(items) != len(self.turns):
+        if len(items) < len(self.turns):
             return None
+        before, items = items[: -len(self.turns)], items[-len(self.turns) :]
         first = items[0]
         place = self.places[0].get(first) if isinstance(first, Value) else None
         if place is None:
             return None
         own = zip(items, self.made, strict=True)
-        return place if all(arg is made[place] for arg, made in own) else None
+        is_row = all(arg is made[place] for arg, made in own)
+        return (before, place) if is_row else None
 
     def _read(self, expression: Expression, lists: dict[Value, Value]) -> Expression:
-        if (place := self._row(expression)) is not None:
-            held = lists[self.made[0][place]]
-            return replace(expression, args=(held,))  # type: ignore[type-var]
-        return expression.rebuilt(lambda child: self._read(child, lists))
+        if (row := self._row(expression)) is None:
+            return expression.rebuilt(lambda child: self._read(child, lists))
+        before, place = row
+        held: Expression = lists[self.made[0][place]]
+        if before:
+            held = ListOrTuple((*before, UnaryOp("*", held)))
+        return replace(expression, args=(held,))  # type: ignore[type-var]
 
 
 def _any_of(values: Sequence[Value]) -> Value:

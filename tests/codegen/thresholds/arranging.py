@@ -17,7 +17,7 @@ from burnish.codegen.arrange.merge.progressions import progression
 from burnish.codegen.arrange.recover.layer_roles import Roles
 from burnish.codegen.arrange.recover.segments import Segment
 from burnish.codegen.arrange.recover.units import Unit, _saved
-from burnish.codegen.arrange.rerolling.statements import _worth
+from burnish.codegen.arrange.rerolling.statements import _is_shorter, rolled
 from burnish.codegen.arrange.scopes.group_kind import holds_numbered
 from burnish.codegen.arrange.scopes.grouping import Group, is_number
 from burnish.codegen.program import (
@@ -31,6 +31,7 @@ from burnish.codegen.program import (
     If,
     Level,
     Literal,
+    Loop,
     Name,
     Program,
     Statement,
@@ -204,6 +205,15 @@ def _plain(count: int) -> list[Statement]:
     return Program.parse(chain(steps, scope="")).body.statements
 
 
+def _is_a_loop(count: int) -> bool:
+    """Whether so many steps, each with an element of a sequence, become a loop."""
+    steps: list[list[Step]] = [
+        ["ops.tanh({x})", f"({{x}} + x[{number}])"] for number in range(count)
+    ]
+    block = rolled(Program.parse(chain(*steps, scope="")).body)
+    return any(isinstance(statement, Loop) for statement in block.statements)
+
+
 def _saves() -> bool:
     """Whether a class for two statements, found twice, is worth it."""
     return _saved([Unit(0, [Segment(_plain(2))]), Unit(1, [Segment(_plain(2))])]) > 0
@@ -256,7 +266,7 @@ ARRANGING = (
         "arrange.merge.merge._MOST",
         9,
         "four arguments for numbers of a forward, which hide what differs",
-        lambda: classes(_rotations(2, 3, 4, 5), _rotations(6, 7, 8, 9)) == 1,
+        lambda: classes(_rotations(2, 3, 5, 4), _rotations(6, 7, 9, 8)) == 1,
     ),
     Threshold(
         "arrange.merge.merge._SWITCHES",
@@ -386,7 +396,13 @@ ARRANGING = (
         "arrange.rerolling.statements._SEVERAL",
         2,
         "a loop for two iterations of two statements, as long as these",
-        lambda: _worth([_plain(2), _plain(2)]),
+        lambda: _is_shorter(Loop((), count=Literal(2), body=Block(_plain(2), []))),
+    ),
+    Threshold(
+        "arrange.rerolling.statements._STEPS",
+        3,
+        "a loop for three elements of a sequence",
+        lambda: _is_a_loop(3),
     ),
     Threshold(
         "arrange.rerolling.members._LEAST",

@@ -1,0 +1,76 @@
+"""Steps over the elements of a sequence, written out by an exporter, are a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codegen.passes.forms import becomes, form, stays
+
+INPUTS = {"x": "batch,6,4", "h0": "batch,4", "g": "batch,4"}
+
+
+def steps(count: int, *, lists: bool) -> str:
+    """h <- tanh(g h) + x[:, t] for each t."""
+    lines, made = [], []
+    for t in range(count):
+        lines.append(
+            f"i{t} = Constant<value_int={t}>() "
+            f"x{t} = Gather<axis=1>(x, i{t}) a{t} = Mul(h{t}, g) "
+            f"b{t} = Tanh(a{t}) h{t + 1} = Add(b{t}, x{t})"
+        )
+        made.append(f"o{t}")
+        lines.append(
+            f"e{t} = Constant<value_ints=[1]>() o{t} = Unsqueeze(h{t + 1}, e{t})"
+        )
+    if lists:
+        return " ".join([*lines, f"y = Concat<axis=1>({', '.join(made)})"])
+    return " ".join([*lines[::2], f"y = Identity(h{count})"])
+
+
+def test_the_last_state():
+    becomes(
+        form(steps(6, lists=False), **INPUTS),
+        """
+        for i in range(6):
+            y = ops.tanh(y * g) + x[:, i]
+        """,
+    )
+
+
+def test_all_states():
+    becomes(
+        form(steps(6, lists=True), **INPUTS),
+        """
+        for i in range(6):
+            y = ops.tanh(y * g) + x[:, i]
+            collected.append(y)
+        return ops.stack(collected, axis=1)
+        """,
+    )
+
+
+def test_a_first_step_of_its_own():
+    """A state that begins with zeros is folded away."""
+    text = steps(6, lists=True).replace("a0 = Mul(h0, g) b0 = Tanh(a0)", "b0 = Cos(h0)")
+    becomes(
+        form(text, **INPUTS),
+        """
+        for i in range(5):
+            z = ops.tanh(z * g) + x[:, i + 1]
+            collected.append(z)
+        """,
+        "return ops.stack([y, *collected], axis=1)",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        steps(3, lists=False),
+        steps(6, lists=False).replace("value_int=3", "value_int=5"),
+        steps(6, lists=False).replace("Tanh(a3)", "Sin(a3)"),
+    ],
+    ids=["few", "elements in no order", "steps that differ"],
+)
+def test_other_steps_are_written_out(text):
+    stays(form(text, **INPUTS), "for i in")
