@@ -35,6 +35,7 @@ _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where
 _SUMS = _ARITHMETIC | {"FakeQuantize", "QuantizeLinear"}
 """What reads a Constant as it is: arithmetic, and what rounds it before."""
 _COMPARISONS = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
+_BOUNDS = frozenset(("Max", "Min"))
 _PRODUCTS = frozenset(("Gemm", "Linear", "MatMul"))
 _PLACING = frozenset(("ScatterElements", "ScatterND", "Where"))
 _NORMS = frozenset(
@@ -133,6 +134,7 @@ def trains(value: ir.Value | None) -> bool:
         and value.const_value.dtype.is_floating_point()
         and not is_marked(value)
         and not _is_compared(value)
+        and not _is_bound(value)
         and not _is_angles(value)
         and not _is_exporters(value, value.const_value)
     )
@@ -142,6 +144,15 @@ def _is_compared(value: ir.Value) -> bool:
     """Whether it is a threshold: no gradient comes back through a comparison."""
     uses = value.uses()
     return bool(uses) and all(node.op_type in _COMPARISONS for node, _ in uses)
+
+
+def _is_bound(value: ir.Value) -> bool:
+    """Whether it is one number that others are clipped by, and no author named it."""
+    uses, name = value.uses(), value.name or ""
+    one = value.const_value is not None and value.const_value.size == 1
+    named = authorship.is_path(name) and not authorship.is_exporters(name)
+    clips = bool(uses) and all(node.op_type in _BOUNDS for node, _ in uses)
+    return one and clips and not named
 
 
 def _is_angles(value: ir.Value) -> bool:

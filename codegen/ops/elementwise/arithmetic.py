@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from burnish.codegen.ops.rule.expressions import (
+    bare,
     call,
     infix,
     known,
@@ -203,12 +204,19 @@ def mean(*data_0: Expression, node: NodeContext) -> Result:
 
 @onnx_op("Max", since=8, traits=BROADCAST | COMMUTATIVE)
 def max_(*data_0: Expression, node: NodeContext) -> Result:
-    return chain(partial(call, "maximum"), data_0, node)
+    return _extreme("maximum", data_0, node)
 
 
 @onnx_op("Min", since=8, traits=BROADCAST | COMMUTATIVE)
 def min_(*data_0: Expression, node: NodeContext) -> Result:
-    return chain(partial(call, "minimum"), data_0, node)
+    return _extreme("minimum", data_0, node)
+
+
+def _extreme(
+    function: str, values: tuple[Expression, ...], node: NodeContext
+) -> Result:
+    given = bare(*values) if len(values) == 2 else values
+    return chain(partial(call, function), given, node)
 
 
 @onnx_op("Clip", since=6)

@@ -136,11 +136,15 @@ def infix(operator: str, a: Expression, b: Expression) -> BinOp:
     """`a operator b`, one of them a tensor."""
     if operator == "@":  # it takes no numbers
         return BinOp(operator, operand(a), operand(b))
-    return BinOp(operator, *operands(_bare(a, b), _bare(b, a)))
+    return BinOp(operator, *operands(*bare(a, b)))
+
+
+def bare(a: Expression, b: Expression) -> tuple[Expression, Expression]:
+    """Two operands, [0.5] as the number where it changes no shape."""
+    return _bare(a, b), _bare(b, a)
 
 
 def _bare(value: Expression, other: Expression) -> Expression:
-    """[0.5] beside a tensor is the number; it changes no shape there."""
     if not isinstance(value, Constant) or value.array.size != 1:
         return value
     beside = isinstance(other, Value) and not other.host
