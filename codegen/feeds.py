@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,12 +14,17 @@ from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.passes.graph import constant, integers
 
 BATCH = 2
+#: Behind it one row alone, the only batch that some files take.
+_BATCHES = (BATCH, 1)
 #: Tried in this order for open dimensions, until the reference runs; the last is sound.
 SIZES = (8, 64, 224, 4096)
 #: Those for images: 8 pixels are none behind a few strides.
-_IMAGES = (64, 224)
+_IMAGES = (64, 96, 224)
+#: Elements of an input that no test wants.
+_LARGEST = 1 << 24
 _HANDED_ON = frozenset(
     (
+        *("Add", "Mul", "Sub"),  # as wraps of negative ids are written
         "Cast",
         "Clip",
         "Concat",
@@ -51,15 +57,34 @@ def sizes(model: ir.Model) -> tuple[int, ...]:
     return _IMAGES if any(map(_is_image, model.graph.inputs)) else SIZES
 
 
+def tries(
+    model: ir.Model,
+    *,
+    given: Mapping[str, Path],
+    dims: Mapping[str, int],
+    seed: int,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Inputs of every size and batch to try, likely ones first, each once."""
+    left = {n: b for n, b in dimensions(model).items() if n not in dims}
+    batches = _BATCHES if any(left.values()) else _BATCHES[:1]
+    lengths = sizes(model) if left else sizes(model)[:1]
+    for batch, size in itertools.product(batches, lengths):
+        if all(size ** len(names_of(v)) <= _LARGEST for v in model.graph.inputs):
+            yield make(model, size=size, given=given, dims=dims, seed=seed, batch=batch)
+
+
 def names_of(value: ir.Value) -> list[str]:
     """The names of an input's open dimensions."""
     return [name for _, _, name in _open_dims(value)]
 
 
 def _is_image(value: ir.Value) -> bool:
-    """Whether it is a batch of images of any height and width."""
+    """Whether it is a batch of images of any height and width, or of spectrograms."""
     axes = {axis for axis, _, _ in _open_dims(value)}
-    return value.shape is not None and len(value.shape) == 4 and {2, 3} <= axes
+    if value.shape is None or len(value.shape) != 4:
+        return False
+    convolved = any(node.op_type == "Conv" for node, _ in value.uses())
+    return {2, 3} <= axes or {1, 2} <= axes or (convolved and bool(axes & {2, 3}))
 
 
 def _open_dims(value: ir.Value) -> Iterator[tuple[int, ir.SymbolicDim, str]]:
@@ -77,13 +102,14 @@ def make(
     given: Mapping[str, Path],
     dims: Mapping[str, int],
     seed: int,
+    batch: int = BATCH,
 ) -> dict[str, np.ndarray]:
     """One array an input; `given` ones are read, and fix the dimensions they have."""
     refuse_unknown(
         given, [v.name or "" for v in model.graph.inputs], spelled("inputs", "--input")
     )
     refuse_unknown(dims, list(dimensions(model)), spelled("dims", "--dim"))
-    sizes = {name: BATCH if b else size for name, b in dimensions(model).items()}
+    sizes = {name: batch if b else size for name, b in dimensions(model).items()}
     loaded = {name: load(name, path) for name, path in given.items()}
     for value in model.graph.inputs:
         if value.name in loaded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,25 +192,19 @@ def _scale(mine: np.ndarray, theirs: np.ndarray) -> float:
 
 def _reference(
     source: Source, given: Mapping[str, Path], dims: Mapping[str, int], seed: int
-) -> tuple[dict[str, np.ndarray], list[Any], str]:
+) -> tuple[reference.Feeds, list[Any], str]:
     """Inputs that the reference accepts, and its outputs."""
-    open_dims = feeds.dimensions(source.model)
-    sizes = feeds.sizes(source.model)
-    sizes = sizes if open_dims.keys() - dims.keys() else sizes[:1]
-    first: VerifyError | None = None
-    for size in sizes:
-        fed = feeds.make(source.model, size=size, given=given, dims=dims, seed=seed)
-        try:
-            return fed, *reference.run(source.path, fed)
-        except VerifyError as error:
-            first = first or error
-    assert first is not None
-    names = ", ".join(open_dims) or "none"
-    raise VerifyError(
-        f"{first}; set the sizes that the model wants with "
-        f"{spelled('dims={name: size}', '--dim NAME=SIZE')} (open: {names}), or give "
-        f"inputs with {spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
-    )
+    tries = partial(feeds.tries, source.model, given=given, dims=dims, seed=seed)
+    try:
+        return reference.run(source.path, tries)
+    except VerifyError as error:
+        names = ", ".join(feeds.dimensions(source.model)) or "none"
+        files = spelled("inputs={name: path}", "--input NAME=FILE.npy")
+        raise VerifyError(
+            f"{error}; set the sizes that the model wants with "
+            f"{spelled('dims={name: size}', '--dim NAME=SIZE')} (open: {names}), or "
+            f"give inputs with {files}"
+        ) from error
 
 
 def _random(source: Source) -> list[str]:

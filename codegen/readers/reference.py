@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -17,29 +17,41 @@ from burnish.codegen.errors import VerifyError, silent
 from burnish.codegen.evaluator import evaluated
 from burnish.codegen.readers.proto import clean
 
+Feeds = Mapping[str, np.ndarray]
+Compute = Callable[[dict[str, np.ndarray]], list[Any]]
 
-def run(path: Path, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], str]:
-    """All outputs in their order, and who computed them.
 
-    onnxruntime is asked first: it is fast, and independent of both sides.
+def run(
+    path: Path, tries: Callable[[], Iterable[Feeds]]
+) -> tuple[Feeds, list[Any], str]:
+    """The first inputs that a reference takes, all its outputs, and who computed them.
+
+    onnxruntime is asked first, with all of them: it is fast, and independent of both
+    sides. Raises VerifyError where none takes any, with the first reason of each.
     """
     problems = []
-    for name, compute in (("onnxruntime", _runtime), ("onnx", _reference)):
+    for name, start in (("onnxruntime", _runtime), ("onnx", _reference)):
+        reasons = []
         try:
-            outputs, version = compute(path, dict(feeds))
+            compute, version = start(path)
         except ModuleNotFoundError:
             continue
-        except Exception as error:  # both raise many kinds; the last one is reported
+        except Exception as error:  # both raise many kinds
             problems.append(f"{name}: {_short(error)}")
-        else:
-            return outputs, f"{name} {version}"
+            continue
+        for feeds in tries():
+            try:
+                return feeds, compute(dict(feeds)), f"{name} {version}"
+            except Exception as error:
+                reasons.append(f"{name}: {_short(error)}")
+        problems += reasons[:1]
     raise VerifyError(
         f"{path}: expected the reference to run on these inputs, got "
         + "; ".join(problems)
     )
 
 
-def by_definition(path: Path, feeds: Mapping[str, np.ndarray]) -> list[Any] | None:
+def by_definition(path: Path, feeds: Feeds) -> list[Any] | None:
     """What onnxruntime computes node by node, fusing none; None where it cannot."""
     try:
         runtime = importlib.import_module("onnxruntime")
@@ -48,13 +60,13 @@ def by_definition(path: Path, feeds: Mapping[str, np.ndarray]) -> list[Any] | No
         return None
 
 
-def _runtime(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
+def _runtime(path: Path) -> tuple[Compute, str]:
     runtime = importlib.import_module("onnxruntime")
     try:
         session = _session(runtime, path, exact="1")
     except Exception:  # it fails for some files that it takes as they are
         session = _session(runtime, path, exact="0")
-    return session.run(None, feeds), runtime.__version__
+    return lambda feeds: session.run(None, feeds), runtime.__version__
 
 
 def _session(runtime: Any, path: Path, exact: str, *, fused: bool = True) -> Any:
@@ -82,7 +94,7 @@ def _shares_ranges(path: Path) -> bool:
         return data.find(b"DynamicQuantizeLSTM") >= 0
 
 
-def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str]:
+def _reference(path: Path) -> tuple[Compute, str]:
     model = onnx.load(str(path))
     # ONNX's evaluator knows one spelling of its own domain
     clean(model, silent, Budget(path.stat().st_size, str(path)))
@@ -90,9 +102,12 @@ def _reference(path: Path, feeds: dict[str, np.ndarray]) -> tuple[list[Any], str
         loose = ir.from_proto(model)
         loose.graph.sort()
         model = ir.to_proto(loose)
-    with np.errstate(all="ignore"):
-        outputs = evaluated(model, feeds)
-    return outputs, onnx.__version__
+
+    def compute(feeds: dict[str, np.ndarray]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return evaluated(model, feeds)
+
+    return compute, onnx.__version__
 
 
 def _is_sorted(graph: onnx.GraphProto) -> bool:

@@ -138,8 +138,10 @@ class Size:
         return str(self) if number is None else number
 
     def __str__(self) -> str:
-        ordered = sorted(self.terms, key=lambda term: (-len(term.names), term.names))
-        return " + ".join(map(str, ordered)) or "0"
+        ordered = sorted(
+            self.terms, key=lambda term: (term.times < 0, -len(term.names), term.names)
+        )
+        return " + ".join(map(str, ordered)).replace("+ -", "- ") or "0"
 
 
 ONE = Size.number(1)
@@ -167,6 +169,8 @@ def _read(tree: ast.expr) -> Size:
             return Size.number(value)
         case ast.Name(id=name):
             return Size.named(name.replace(_HIDDEN, "?"))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return Size.number(0) - _read(operand)
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = _read(left), _read(right)
             match operator:

@@ -38,7 +38,10 @@ class Term:
 
     def __str__(self) -> str:
         factors = [str(self.times)] if self.times != 1 or not self.names else []
-        made = "*".join([*factors, *self.names])
+        factors += self.names
+        if len(factors) > 1:  # a rounded quotient is a factor, no product is divided
+            factors = [f"({each})" if "//" in each else each for each in factors]
+        made = "*".join(factors)
         return made if self.over == 1 else f"{made}//{self.over}"
 
     def spelled(self, name: Callable[[str], Expression]) -> Expression:

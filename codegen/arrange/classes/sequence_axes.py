@@ -107,10 +107,12 @@ def _by_heads(expression: Expression) -> Expression:
     made = expression.rebuilt(_by_heads)
     match made:
         case Method(
-            target=Value(shape=(_, _, int() as width)),
+            target=Value(shape=(*dims, int() as width)),
             name="reshape",
             args=(*rows, Literal(value=-1), Literal(value=int() as size)),
-        ) if len(rows) == 2 and size > 0 and width % size == 0:
+        ) if len(rows) == len(dims) == 2 and size > 0 and width % size == 0:
+            if not all(map(_keeps, rows, dims)):
+                return made
             return Method(
                 made.target, "reshape", (*rows, Literal(width // size), Literal(-1))
             )
@@ -121,6 +123,11 @@ def _by_heads(expression: Expression) -> Expression:
         ) if count * size == width:
             return Method(made.target, "reshape", (batch, length, Literal(-1)))
     return made
+
+
+def _keeps(row: Expression, dim: object) -> bool:
+    """Whether a reshape's size may be that of the axis: heads move, or rows are cut."""
+    return row.value == dim if isinstance(row, Literal) else not isinstance(dim, int)
 
 
 def _cuts(before: Sequence[object], after: Sequence[object]) -> bool:

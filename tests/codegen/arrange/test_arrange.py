@@ -34,6 +34,7 @@ from burnish.codegen.render.page import Header, render
 from burnish.codegen.render.words import text
 from tests.harness.examples import examples
 from tests.harness.ruff import complaints, formatted
+from tests.harness.source import check_source, floats, graph, node
 
 HEADER = Header("title", ("Imported.",), (), {})
 WORDS = (
@@ -244,3 +245,16 @@ def test_a_list_of_which_nothing_is_left_is_a_gap():
     own = members.place(members.list_of("heads"), 1, Call("nn.Tanh"), [])
     made = dict(members.listed(Block([Assign((Value("y"),), (), own)], [])))
     assert text(made["heads"], {}) == "[nn.Identity(), nn.Tanh()]"
+
+
+def test_heads_in_front_of_rows_keep_their_width():
+    """A batch of one was written into the reshape: -1 is the rows, not the heads."""
+    made = [
+        node("MatMul", "x enc.fc.weight", "h", "/enc/fc/MatMul"),
+        node("Reshape", "h sizes", "r", "/enc/Reshape"),
+        node("Relu", "r", "y", "/Relu"),
+    ]
+    weights = {"enc.fc.weight": floats(8, 8), "sizes": np.int64([1, 6, -1, 8])}
+    check_source(
+        graph(made, weights, x=(6, "rows", 8)), "return self.fc(x).reshape(1, 6, -1, 8)"
+    )

@@ -15,6 +15,8 @@ EQUAL = {
     "(b*t*32)//(b*t*8)": 4,
     "3*4": 12,
     "(3*b - 6)//(0 - 3)": "2 - b",
+    "b + -2 + -2": "b - 4",
+    "-(b - 3)": "3 - b",
 }
 
 
@@ -30,9 +32,20 @@ def test_what_is_no_sum_of_products_is_one_name(text):
     assert parse(text).name is not None
 
 
-@pytest.mark.parametrize("text", ["b", "2*b*t + 1", "(b)//(3)", 7])
+ROUNDED = ["6*((b + 1)//6)", "t*((b + 1)//6)", "b - 6*(b//6) - 2", "2 - 3*b"]
+
+
+@pytest.mark.parametrize("text", ["b", "2*b*t + 1", "(b)//(3)", 7, *ROUNDED])
 def test_a_size_is_read_as_it_is_written(text):
     assert parse(parse(text).dim) == parse(text)
+
+
+def test_what_a_rounded_quotient_leaves_is_not_nothing():
+    """As TensorFlow rounds an axis up to whole blocks."""
+    size = parse("2*b + 12")
+    whole = parse(str(parse(6) * (size // parse(6))))
+    assert (size - whole).value is None
+    assert parse(str(size - whole)) == size - whole
 
 
 DIFFER = {("b", -1): True, ("b + 2", 1): True, ("b", 1): False, ("b", "t"): False}
