@@ -1,8 +1,12 @@
 """Grouped convolutions as dense ones: which parts there are."""
 
+import numpy as np
 import pytest
 
+import burnish
+from burnish import Tensor, nn
 from burnish.plan.cpu.convolution.grouped import Groups, is_split_faster, merged, split
+from tests.runtime.plan.checks import same
 
 
 @pytest.mark.parametrize(
@@ -26,3 +30,29 @@ def test_groups(groups, wide, pays):
         assert part.ins.start % 16 == part.outs.start % 16 == 0
         assert all(low in part.ins for low in needed)
         assert all(low + groups.ins - 1 in part.ins for low in needed)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(32, 32, 3, padding=1, groups=8),
+        nn.Conv2d(15, 21, 3, groups=3),
+        nn.Conv2d(272, 272, 1, groups=4),
+        nn.ConvTranspose2d(32, 24, 3, stride=2, groups=4),
+        nn.ConvTranspose2d(16, 1, 6, stride=4),
+    ],
+    ids=repr,
+)
+def test_what_is_not_finite_stays_in_its_group(layer, special):
+    fast = burnish.compile(layer)
+    x = np.random.default_rng(0).normal(size=(2, layer.in_channels, 9, 9))
+    x = x.astype(np.float32)
+    same(fast(Tensor(x)), layer(Tensor(x)))
+    x[1, -1, 4, 4] = special
+    with np.errstate(invalid="ignore"):
+        found, wanted = (f(Tensor(x)).numpy() for f in (fast, layer))
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    of_first = np.s_[:, 0] if layer.out_channels > 1 else np.s_[..., :16, :]
+    assert np.isfinite(wanted[of_first]).all()
+    assert not np.isfinite(wanted).all()

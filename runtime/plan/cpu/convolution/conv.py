@@ -45,7 +45,15 @@ from burnish.plan.cpu.convolution.weights import (
     weights,
 )
 from burnish.plan.cpu.convolution.winograd import Taps, is_faster, winograd
-from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
+from burnish.plan.cpu.layout import (
+    CHANNELS,
+    LANES,
+    PLAIN,
+    Layout,
+    blocks,
+    length,
+    pixels,
+)
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
 from burnish.plan.cpu.products.gemv import gemv, is_in_place, small_weights
 from burnish.plan.cpu.products.half import half_spot
@@ -134,6 +142,7 @@ def conv_transpose(b: Builder, node: Node) -> None:
             _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
         if not g.are_blocks:
+            _check_finite(b, x)
             weight, groups = on_diagonal(b, weight, groups)
             g = Groups(groups, weight.shape[0] // groups, weight.shape[1])
 
@@ -147,6 +156,7 @@ def _in_phases(
     b: Builder, node: Node, w: Window, x: Value, weight: Constant,
     bias: Constant | None, *residual: Any,
 ) -> None:  # fmt: skip
+    _check_finite(b, x)
     count, times = x.shape[0], math.prod(w.stride)
     wide = of_phases(w)
     shape = (count, times * weight.shape[1], *wide.out)
@@ -167,6 +177,7 @@ def _dense(
     count = node.options["groups"]
     g = Groups(count, weight.shape[1], weight.shape[0] // count)
     if not g.are_blocks:
+        _check_finite(b, x)
         if not isinstance(weight, Constant):
             weight, count = on_diagonal(b, weight, count)
             g = Groups(count, weight.shape[1], weight.shape[0] // count)
@@ -193,9 +204,9 @@ def dense(
 ) -> None:  # fmt: skip
     """A convolution of maps; packed: gives the weights for tiles and a depth."""
     need(g.are_blocks, f"groups of {g.ins} channels in and {g.outs} out")
-    is_narrow = x.shape[1] < LANES and not b.has(x, CHANNELS)
-    source = _read(b, x, _rows(x) if is_narrow else CHANNELS, 1)
-    step = _length(b, x.shape[1]) if is_narrow else LANES
+    layout = _layout(b, x)
+    source = _read(b, x, layout, 1)
+    step = LANES if layout is CHANNELS else _length(b, x.shape[1])
     out = b.result(node.result, CHANNELS)
     extra = b.spot(residual[0], CHANNELS) if residual else None
     _maps(b, node, w, x, source, step, packed, g, bias, out, extra)
@@ -251,9 +262,27 @@ def _length(b: Builder, channels: int) -> int:
     return even(channels) if b.half else channels
 
 
-def _rows(x: Value) -> Layout:
-    """The layout with channels last: plain where they are so anyhow."""
+def _layout(b: Builder, x: Value) -> Layout:
+    """Blocks of channels; of few channels rows of them, plain where it is the same."""
+    if x.shape[1] >= LANES or b.has(x, CHANNELS):
+        return CHANNELS
     return PLAIN if x.shape[1] == 1 else Layout("rows", 1)
+
+
+def _check_finite(b: Builder, x: Value) -> None:
+    """Let a call whose x has NaN or infinity run eagerly, for a weight with zeros.
+
+    They stand between groups that are merged, and at taps of other results.
+    """
+    if not b.may_fault:
+        return
+    layout, rows = _layout(b, x), x.shape[0] * blocks(x.shape[1])
+    count = length(x.shape, layout)
+    rows = math.gcd(rows, count)
+    b.add(
+        "calibrate", b.shares(count / 4), x=b.spot(x, layout), scale=b.new(4 * rows),
+        zero=None, fault=b.fault(), rows=rows, width=count // rows, low=-1, high=1,
+    )  # fmt: skip
 
 
 @lower("linear")
