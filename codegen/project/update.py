@@ -1,6 +1,7 @@
 """Generate and update the modules of a project.
 
 What a user changed is never replaced, and nothing is written where nothing changed.
+The generator is imported where a module is generated: most hooks of a build need none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from burnish.codegen import pipeline
 from burnish.codegen.errors import (
     ConversionError,
     Explain,
@@ -24,7 +24,6 @@ from burnish.codegen.errors import (
 )
 from burnish.codegen.output.generated import Existing, Generated
 from burnish.codegen.output.ownership import Settled, settle, weights_reason
-from burnish.codegen.project import rules
 from burnish.codegen.project.tables import FILE, Project, Table, options
 from burnish.codegen.search import digest, walk
 from burnish.codegen.signature import is_untouched, lines_ended
@@ -163,6 +162,9 @@ def inputs(table: Table) -> tuple[Path, ...]:
 def _generated(
     project: Project, table: Table, progress: Progress | None, explain: Explain | None
 ) -> Generated:
+    from burnish.codegen import pipeline
+    from burnish.codegen.project import rules
+
     source = _existing(table)
     if table.sha256 and source.is_file() and list(table.sha256) == [""]:
         _check_pin(table, (source,))
@@ -259,6 +261,8 @@ def _stopped(table: Table, error: OwnershipError) -> ConversionError:
 
 
 def _put(project: Project, module: Module, into: Path | None) -> Updated:
+    from burnish.codegen import pipeline
+
     settled = module.settled
     if into is not None:
         folder = into / settled.folder.relative_to(project.packages)
@@ -281,6 +285,8 @@ def _is_there(settled: Settled) -> bool:
         return True
     if not settled.stored.is_file():
         return False
+    from burnish.codegen import pipeline
+
     with tempfile.TemporaryDirectory() as folder:
         again = replace(settled, folder=Path(folder))
         pipeline.put(again)

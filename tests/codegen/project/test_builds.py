@@ -51,16 +51,18 @@ for hook in sys.argv[2:]:
     getattr(backend, hook)("dist")
 """
 
-#: Each hook fails; a line with its name is behind what it printed.
+#: Each hook fails in its folder; a line with both is behind what it printed.
 _FAILING_HOOKS = """
-import importlib, sys, traceback
+import importlib, os, sys, traceback
 backend = importlib.import_module(sys.argv[1])
-for hook in sys.argv[2:]:
+for call in sys.argv[2:]:
+    folder, _, hook = call.rpartition(":")
+    os.chdir(folder)
     try:
         getattr(backend, hook)("dist")
     except (Exception, SystemExit):
         traceback.print_exc(file=sys.stdout)
-        print("failed:", hook, flush=True)
+        print("failed:", call, flush=True)
 """
 
 
@@ -150,29 +152,44 @@ def test_sdist_and_wheel(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_a_build_never_replaces_what_was_edited(name: str, tmp_path: Path) -> None:
-    root = made(tmp_path, name)
+def test_a_build_stops_at_edited_source_and_changed_models(
+    name: str, tmp_path: Path
+) -> None:
+    """One process of the backend for two projects."""
+    root = made(tmp_path / "edited", name)
+    changed = made(tmp_path / "changed", name, f'sha256 = "{"0" * 64}"')
     found = tables.read(root)
     update.up_to_date(found, update.modules(found))
     source = root / "src/my_app/net.py"
     source.write_text(edited := source.read_text() + "\n# mine\n")
-    (root / "dist").mkdir()
-    hooks = ("build_wheel", "build_sdist", "build_editable")
-    words = [sys.executable, "-c", _FAILING_HOOKS, BACKENDS[name][1], *hooks]
-    message = run(*words, folder=root)
-    for hook in hooks:
-        of_hook, _, message = message.partition(f"failed: {hook}\n")
-        assert "burnish generate --merge" in of_hook
+    reasons = {
+        f"{root}:{hook}": "burnish generate --merge"
+        for hook in ("build_wheel", "build_sdist", "build_editable")
+    }
+    pinned = f"sha256: net.onnx: expected {'0' * 64}, got"
+    reasons[f"{changed}:build_wheel"] = pinned
+    for folder in (root, changed):
+        (folder / "dist").mkdir()
+    words = [sys.executable, "-c", _FAILING_HOOKS, BACKENDS[name][1], *reasons]
+    message = run(*words, folder=tmp_path)
+    for call, reason in reasons.items():
+        of_call, failed, message = message.partition(f"failed: {call}\n")
+        assert failed
+        assert reason in of_call
     assert source.read_text() == edited
-    assert not list((root / "dist").iterdir())
+    for folder in (root, changed):
+        assert not list((folder / "dist").iterdir())
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_a_changed_model_fails_the_build(name: str, tmp_path: Path) -> None:
-    root = made(tmp_path, name, f'sha256 = "{"0" * 64}"')
-    message = build(root, name, "build_wheel", check=False)
-    assert f"sha256: net.onnx: expected {'0' * 64}, got" in message
-    assert not list((root / "dist").iterdir())
+def test_the_generator_is_imported_where_a_module_is_generated() -> None:
+    """Most hooks only hand on what a backend needs; a frontend starts each anew."""
+    needed("hatchling")
+    code = """
+import sys
+import burnish.codegen.project.hatch, burnish.codegen.project.wrapper
+print(*({"burnish.codegen.pipeline", "burnish.codegen.ops", "onnx"} & {*sys.modules}))
+"""
+    assert run(sys.executable, "-c", code, folder=Path.cwd()) == "\n"
 
 
 @pytest.mark.parametrize("name", BACKENDS)
