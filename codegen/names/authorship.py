@@ -111,7 +111,7 @@ def is_numbered(name: str) -> bool:
     return (
         _SHORT.match(name) is not None
         or (whole != name and name[0].isupper())
-        or (base != name and hasattr(ops, base))
+        or (base != name and base in vars(ops))
     )
 
 

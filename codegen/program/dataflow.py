@@ -30,13 +30,16 @@ def reads(of: Block | Statement) -> Iterator[Value]:
 
 def defined(of: Block | Statement) -> Iterator[Value]:
     """Every value that a block or a statement defines, for itself or for others."""
-    if isinstance(of, Block):
-        yield from chain.from_iterable(map(defined, of.statements))
-        return
-    yield from of.targets
-    if isinstance(of, Loop):
-        yield from (v for v in (of.index, of.going, *of.carried) if v is not None)
-    yield from chain.from_iterable(map(defined, of.blocks()))
+    waiting = [of]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, Block):
+            waiting += reversed(at.statements)
+            continue
+        yield from at.targets
+        if isinstance(at, Loop):
+            yield from (v for v in (at.index, at.going, *at.carried) if v is not None)
+        waiting += reversed(at.blocks())
 
 
 def operands(of: Block | Statement) -> Iterator[Value]:

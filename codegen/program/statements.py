@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -156,16 +156,16 @@ def _within(
     of: Block | Statement, parts: Callable[[Expression], Iterator[T]]
 ) -> Iterator[T]:
     """The parts of each expression, in the order of the statements."""
-    if isinstance(of, Block):
-        for statement in of.statements:
-            yield from _within(statement, parts)
-        for result in of.results:
-            yield from parts(result)
-        return
-    for expression in of.expressions():
-        yield from parts(expression)
-    for inner in of.blocks():
-        yield from _within(inner, parts)
+    waiting: list[Block | Statement | Iterable[Expression]] = [of]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, Block):
+            waiting += (at.results, *reversed(at.statements))
+        elif isinstance(at, Statement):
+            waiting += (*reversed(at.blocks()), at.expressions())
+        else:
+            for expression in at:
+                yield from parts(expression)
 
 
 def _taken(expression: Expression) -> Iterator[str]:

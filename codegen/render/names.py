@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, repeat
+from operator import contains
 
 from burnish.codegen.arrange.analysis.shape_contracts import symbol
 from burnish.codegen.names.authorship import is_hint
@@ -188,9 +189,8 @@ class _Namer:
         )
 
     def _if(self, statement: If, live: _Either) -> None:
-        occupied = frozenset(live) | self._inside(statement) | self.fixed
-        taken = set(occupied)
         inside = self._inside(statement)
+        taken = {*live, *inside, *self.fixed}
         for target in statement.targets:
             given = self.names.get(target)  # as what a block around it results in
             if given is not None and given not in inside:
@@ -234,8 +234,8 @@ class _Namer:
             for value in values_in(head for head in heads if head is not None)
             if value in self.names
         }  # the head is evaluated when the carried values have their names already
-        taken = set(live) | self._inside(statement) | self.fixed | read
         inside = self._inside(statement) | self.fixed
+        taken = {*live, *inside, *read}
         reusable: dict[Expression, str] = {v: self.names[v] for v in dying}
         rounds = zip(
             statement.carried, statement.initial, statement.targets, strict=False
@@ -288,7 +288,7 @@ class _Either:
         self.sets = sets
 
     def __contains__(self, name: object) -> bool:
-        return any(name in names for names in self.sets)
+        return any(map(contains, self.sets, repeat(name)))
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(self.sets)
