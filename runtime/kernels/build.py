@@ -39,6 +39,7 @@ LIBRARIES = ("-lpthread", "-lm")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
 
 _SECONDS = 900  # that all files may take: a busy machine needs minutes
+_BUILDING = "building-"  # how the folder of a build is named
 
 
 def compilers() -> list[list[str]]:
@@ -184,7 +185,8 @@ def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
 
     target = place / file_name(flags)
     words = [*FLAGS, *native(), *flags]
-    with tempfile.TemporaryDirectory(dir=place) as made:
+    _sweep(place)
+    with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=place) as made:
         for name, text in sources().items():
             Path(made, name).write_text(text, encoding="utf-8")
         names = sorted(name for name in sources() if name.endswith(".c"))
@@ -209,6 +211,14 @@ def _build(command: list[str], flags: Sequence[str], place: Path) -> Path:
         os.replace(digest, _digest_file(target))
         os.replace(output, target)
     return target
+
+
+def _sweep(place: Path) -> None:
+    """Remove the folders of builds that were killed: older than a build may take."""
+    for left in place.glob(f"{_BUILDING}*"):
+        with contextlib.suppress(OSError):  # another process has removed it
+            if left.stat().st_mtime < time.time() - _SECONDS:
+                shutil.rmtree(left)
 
 
 def _run(command: list[str], words: list[str], folder: str, end: float) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -33,6 +35,35 @@ def test_a_compiler_that_takes_too_long_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "_SECONDS", 0.2)
     with pytest.raises(KernelError, match=r"slow was stopped after 0\.2 s; set CC"):
         build.built(to=tmp_path / "made", quiet=True)
+
+
+KILLER = """#!/bin/sh
+kill -9 $PPID
+"""
+
+BUILD = """
+import sys
+from pathlib import Path
+from burnish.kernels import build
+build.built(to=Path(sys.argv[1]), quiet=True)
+"""
+
+
+def test_the_folder_of_a_killed_build_goes_once_it_is_old(tmp_path, monkeypatch):
+    """The compiler kills the process that builds; only a later build can tidy up."""
+    compiler, place = tmp_path / "compiler", tmp_path / "made"
+    compiler.write_text(KILLER)
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CC", str(compiler))
+    subprocess.run([sys.executable, "-c", BUILD, str(place)], timeout=60)
+    (left,) = place.iterdir()
+    (place / "of the user").mkdir()
+    compiler.write_text(COMPILER.format(log=tmp_path / "log"))
+    for age, is_there in ((0, True), (2 * build._SECONDS, False)):
+        os.utime(left, (time.time() - age,) * 2)
+        build.built(to=place, quiet=True)
+        assert left.is_dir() == is_there
+        assert (place / "of the user").is_dir()
 
 
 @pytest.mark.parametrize(("how", "links"), [("if need be", 1), ("anew", 3)])
