@@ -77,10 +77,10 @@ class Dequantized(ir.LazyTensor):
         elif part == "codes":
             array = self.codes.numpy() - np.float32(shift)
         else:
-            codes = self.codes.numpy().astype(np.int32)
-            whole = codes if self.zeros is None else codes - self._zeros()
-            scales = self._spread(self.scales)
-            array = whole.astype(scales.dtype) * scales
+            codes, scales = self.codes.numpy(), self._spread(self.scales)
+            if self.zeros is not None and "FLOAT" not in self.codes.dtype.name:
+                codes = codes.astype(np.int32) - self._zeros()
+            array = codes.astype(scales.dtype) * scales
         return ir.tensor(np.asarray(array, self.dtype.numpy()), dtype=self.dtype)
 
     def _zeros(self) -> np.ndarray[Any, Any]:

@@ -47,11 +47,11 @@ class QuantScheme:
 
     mode: "symmetric" has 0 in the middle; "affine" shifts whole numbers by a zero
     point, so that they cover any range.
-    value: "q8s" -127 to 127, "q8f" -128 to 127, "q4s", "q4f", "q2s", "q2f"; small
-    floats "e4m3", "e5m2", "e2m1".
+    value: "q8s" -127 to 127, "q8f" -128 to 127, "q16s", "q16f", "q4s", "q4f", "q2s",
+    "q2f"; small floats "e4m3", "e5m2", "e2m1".
     level: how many values share a scale, see Level.
-    store: "native" is a byte a value, "packed_u8" and "packed_u32" have no gaps; None
-    is native for 8 bits, else packed_u8.
+    store: "native" is a value an element of int8, int16 or uint8, "packed_u8" and
+    "packed_u32" have no gaps; None is native from 8 bits on, else packed_u8.
     param: the scales' dtype: "float32", "float16", "bfloat16".
     """
 
@@ -64,7 +64,7 @@ class QuantScheme:
     def __post_init__(self) -> None:
         kind = small(self.value)
         if self.store is None:
-            store = "native" if kind.bits == 8 else "packed_u8"
+            store = "native" if kind.bits >= 8 else "packed_u8"
             object.__setattr__(self, "store", store)
         for name, found, known in (
             ("mode", self.mode, ("symmetric", "affine")),
@@ -110,7 +110,7 @@ class QuantScheme:
             return QParams(scales)
         scales = self._held((high - low) / np.float32(kind.high - kind.low))
         zero = xp.rint(-low / scales.astype(np.float32)) + kind.low
-        return QParams(scales, xp.clip(zero, kind.low, kind.high).astype(np.int8))
+        return QParams(scales, xp.clip(zero, kind.low, kind.high).astype(kind.dtype))
 
     def _held(self, scales: Any) -> Any:
         """In the dtype `param`; a scale of 0 becomes 1, one too small the least."""
@@ -218,13 +218,13 @@ class QuantScheme:
         kind, shape = self.kind, packed.shape
         codes: tuple[str, tuple[int, ...]]
         if self.store == "native":
-            codes = ("int8" if kind.whole else "uint8"), shape
+            codes = (kind.dtype.name if kind.whole else "uint8"), shape
         else:
             dtype, wide = ("uint8", 8) if self.store == "packed_u8" else ("uint32", 32)
             codes = dtype, (-(-math.prod(shape) * kind.bits // wide),)
         want = {"codes": codes, "scales": (self.param, self.level.counts(shape))}
         if self.mode == "affine":
-            want["zero_points"] = "int8", self.level.counts(shape)
+            want["zero_points"] = kind.dtype.name, self.level.counts(shape)
         got = {name: (a.dtype.name, a.shape) for name, a in packed.parts().items()}
         if got != want:
             raise InputError(f"quantization, {self}: expected {want}, got {got}")

@@ -15,6 +15,7 @@ from burnish.codegen.ops.rule.words import cast as cast_to
 from burnish.codegen.ops.rule.words import dtype_name
 from burnish.codegen.program import Expression, Layer, Literal, Weight
 from burnish.lowbit import QuantScheme
+from burnish.ops.quantized.small import small
 
 ON_INPUT = "burnish.on_input"
 """Metadata key: the quantization of a layer's input, in JSON; dynamic without "scale".
@@ -25,18 +26,22 @@ With "bias_scales" the layer's bias is rounded down to whole units of its sums.
 
 @onnx_op("FakeQuantize", domain="burnish", traits=SAME_SHAPE)
 def fake_quantize(
-    x: Expression, scale: Expression, zero_point: Expression, *, axis: int = 1
+    x: Expression,
+    scale: Expression,
+    zero_point: Expression,
+    *,
+    axis: int = 1,
+    value: str = "q8f",
 ) -> Result:
-    """Fake quantization: x rounded to 8 bits, in its own dtype."""
+    """Fake quantization: x rounded to numbers of a few bits, in its own dtype."""
     scales, zeros = known(scale), known(zero_point)
     assert scales is not None
     assert zeros is not None
     count = scales.size
-    options = {} if count == 1 or axis == 1 else {"axis": axis}
-    weights = {
-        "scale": _buffer(scales.reshape(-1)),
-        "zero_point": _buffer(zeros.reshape(-1)),
-    }
+    options: dict[str, Any] = {} if count == 1 or axis == 1 else {"axis": axis}
+    weights = _buffers(scales.reshape(-1), zeros.reshape(-1), value)
+    if value != "q8f":
+        options["value"] = value
     args = () if count == 1 else (count,)
     return Layer("FakeQuantize", args, options, weights, (operand(x),))
 
@@ -51,15 +56,20 @@ def rounding(result: Any, quantization: str) -> Layer | None:
 
 def on_input(quantization: str, path: str) -> dict[str, Weight]:
     """The tensors of what rounds a layer's input, beside a weight of that path."""
-    params, scheme = json.loads(quantization), QuantScheme("q8f", "affine")
+    params = json.loads(quantization)
+    value = params.get("value", "q8f")
+    is_whole = small(value).whole
+    scheme = QuantScheme(value, "affine" if is_whole else "symmetric")
     text = scheme.to_text((), np.float32)
     arrays: dict[str, np.ndarray] = {"scheme": np.frombuffer(text.encode(), np.uint8)}
-    arrays["integers"] = np.ones(1, np.uint8)
+    if value == "q8f":
+        arrays["integers"] = np.ones(1, np.uint8)
     if "bias_scales" in params:
         arrays["bias_scales"] = np.array(params["bias_scales"], np.float32).reshape(-1)
     if "scale" in params:
         arrays["scales"] = np.array([params["scale"]], np.float32)
-        arrays["zero_points"] = np.array([params["zero_point"]], np.int8)
+    if "scale" in params and is_whole:
+        arrays["zero_points"] = np.array([params["zero_point"]], small(value).dtype)
     return {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
 
 
@@ -68,10 +78,18 @@ def rounded(x: Any, quantization: str) -> Layer:
     params = json.loads(quantization)
     if "scale" not in params:
         return Layer("FakeQuantize", (), {"dynamic": True}, {}, (operand(x),))
+    value = params.get("value", "q8f")
     scale = np.array([params["scale"]], np.float32)
-    zero = np.array([params["zero_point"]], np.int8)
-    weights = {"scale": _buffer(scale), "zero_point": _buffer(zero)}
-    return Layer("FakeQuantize", (), {}, weights, (operand(x),))
+    zero = np.array([params["zero_point"]], small(value).dtype)
+    options = {} if value == "q8f" else {"value": value}
+    weights = _buffers(scale, zero, value)
+    return Layer("FakeQuantize", (), options, weights, (operand(x),))
+
+
+def _buffers(scale: np.ndarray, zero: np.ndarray, value: str) -> dict[str, Weight]:
+    """Those of a FakeQuantize; small floats have no zero point."""
+    made = {"scale": _buffer(scale)}
+    return made | {"zero_point": _buffer(zero)} if small(value).whole else made
 
 
 def _buffer(array: np.ndarray, path: str = "") -> Weight:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from burnish import ops
 from burnish.codegen.evaluator import evaluated
+from burnish.ops.quantized.small import small
 
 
 def evaluate(
@@ -22,9 +23,10 @@ def evaluate(
     """The node's outputs for these inputs (None: an input that is left out)."""
     if is_rounding(node):
         x, scale, zero = (np.asarray(array) for array in arrays)
-        flat, params = x.reshape(-1), (scale.reshape(-1), zero.reshape(-1))
-        made = ops.fake_quantize(flat, *params, value="q8f", blocks=(max(x.size, 1),))
-        return [made.reshape(x.shape)]
+        value = node.attributes.get_string("value", "q8f")
+        params = scale.reshape(-1), zero.reshape(-1) if small(value).whole else None
+        blocks = (max(x.size, 1),)
+        return [ops.fake_quantize(x, *params, value=value, blocks=blocks)]
     names = [f"i{i}" if a is not None else "" for i, a in enumerate(arrays)]
     outputs = [f"o{i}" for i in range(len(node.outputs))]
     message: Any = onnx.helper.make_node(node.op_type, names, outputs)

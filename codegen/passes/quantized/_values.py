@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -11,9 +11,34 @@ import onnx_ir as ir
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes.graph import attribute, constant, initializer, owner
 from burnish.codegen.weights.dequantized import BITS, Dequantized
+from burnish.ops.quantized.small import small
 
-Scale = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
-"""Scales and, shifted to numbers of int8, zero points."""
+VALUES = {
+    ir.DataType[name]: value
+    for value, names in (
+        ("q8f", ("INT8", "UINT8")),
+        ("q16f", ("INT16", "UINT16")),
+        ("q4f", ("INT4", "UINT4")),
+        ("e4m3", ("FLOAT8E4M3FN",)),
+        ("e5m2", ("FLOAT8E5M2",)),
+    )
+    for name in names
+}
+"""The numbers that a type's codes stand for, in words of a QuantScheme."""
+
+
+class Scale(NamedTuple):
+    """Scales and zero points, these of signed numbers, and the numbers between."""
+
+    scales: np.ndarray[Any, Any]
+    zeros: np.ndarray[Any, Any]
+    value: str = "q8f"
+
+    @property
+    def lowest(self) -> float:
+        """The least number of a code; where codes are signed."""
+        return small(self.value).low
+
 
 MOVES = having(Trait.VIEW | Trait.SELECTION)
 """Operators whose results are elements of their first input, as they are."""
@@ -22,7 +47,7 @@ _OR_ZERO = frozenset(("MaxPool", "Relu"))
 
 
 def scale_of(node: ir.Node) -> Scale | None:
-    """The scales and zero points of a node of 8 bits, where the file has them."""
+    """The scales and zero points of a node, where the file has them."""
     scales = constant(node.inputs[1])
     given = node.inputs[2] if len(node.inputs) > 2 else None
     zeros = None if given is None else constant(given)
@@ -32,29 +57,43 @@ def scale_of(node: ir.Node) -> Scale | None:
     dtype = zeros.dtype if zeros is not None else small.dtype if small else None
     if zeros is None and node.op_type == "QuantizeLinear":
         dtype = _output_dtype(node)
-    if dtype not in (ir.DataType.INT8, ir.DataType.UINT8):
-        return None
     if scales.dtype != ir.DataType.FLOAT or attribute(node, "block_size", 0):
+        return None
+    if not attribute(node, "saturate", 1):
         return None
     return _shifted(scales, zeros, dtype)
 
 
 def scale_of_tensor(tensor: Dequantized) -> Scale | None:
-    """Those of a weight of 8 bits."""
-    if tensor.codes.dtype not in (ir.DataType.INT8, ir.DataType.UINT8):
-        return None
+    """Those of a weight."""
     return _shifted(tensor.scales, tensor.zeros, tensor.codes.dtype)
 
 
+def scale_of_rounding(node: ir.Node) -> Scale:
+    """Those of a FakeQuantize."""
+    scale, zero = (constant(v) for v in node.inputs[1:3])
+    assert scale is not None
+    assert zero is not None
+    value = node.attributes.get_string("value", "q8f")
+    return Scale(scale.numpy().reshape(-1), zero.numpy().reshape(-1), value)
+
+
 def _shifted(
-    scales: ir.TensorProtocol, zeros: ir.TensorProtocol | None, dtype: ir.DataType
-) -> Scale:
-    held = np.ascontiguousarray(scales.numpy()).reshape(-1)
-    shift = 128 if dtype == ir.DataType.UINT8 else 0
-    if zeros is None:
-        return held, np.full(held.shape, -shift, np.int8)
-    whole = zeros.numpy().reshape(-1).astype(np.int32) - shift
-    return held, whole.astype(np.int8)
+    scales: ir.TensorProtocol,
+    zeros: ir.TensorProtocol | None,
+    dtype: ir.DataType | None,
+) -> Scale | None:
+    if dtype is None or dtype not in VALUES:
+        return None
+    held, value = np.ascontiguousarray(scales.numpy()).reshape(-1), VALUES[dtype]
+    kind = small(value)
+    shift = 2 ** (kind.bits - 1) if dtype.name.startswith("U") else 0
+    whole = np.zeros(held.shape, np.float32)
+    if zeros is not None:
+        whole = zeros.numpy().reshape(-1).astype(np.float32)
+    if whole.any() and not kind.whole:
+        return None
+    return Scale(held, (whole - shift).astype(kind.dtype), value)
 
 
 def _output_dtype(node: ir.Node) -> ir.DataType:
@@ -67,7 +106,7 @@ def same(one: Scale | None, other: Scale | None) -> bool:
     """Whether two say the same."""
     if one is None or other is None:
         return False
-    return all(map(np.array_equal, one, other))
+    return one.value == other.value and all(map(np.array_equal, one[:2], other[:2]))
 
 
 def source_of(value: ir.Value) -> ir.Value:

@@ -13,6 +13,7 @@ from burnish.codegen.passes.graph import all_nodes, constant, label, owner
 from burnish.codegen.passes.quantized._values import (
     Scale,
     is_dequantized,
+    scale_of_rounding,
     scale_of_tensor,
     source_of,
 )
@@ -27,9 +28,15 @@ def round_inputs(model: ir.Model, account: Account) -> None:
         if node.op_type not in _PRODUCTS or node.domain or len(node.inputs) < 2:
             continue
         scale = _scale_before(node.inputs[0])
-        if scale is None or not is_dequantized(node.inputs[1]) or scale[0].size != 1:
+        if scale is None or not is_dequantized(node.inputs[1]):
             continue
-        quantization = {"scale": float(scale[0][0]), "zero_point": int(scale[1][0])}
+        if scale.scales.size != 1:
+            continue
+        quantization = {
+            "scale": float(scale.scales[0]),
+            "zero_point": int(scale.zeros[0]),
+            "value": scale.value,
+        }
         node.metadata_props[ON_INPUT] = json.dumps(quantization)
         account.did("layer that rounds its input", label(node))
     for node in all_nodes(model):
@@ -45,10 +52,7 @@ def _scale_before(value: ir.Value | None) -> Scale | None:
         return scale_of_tensor(tensor)
     if maker is None or maker.op_type != "FakeQuantize":
         return None
-    scale, zero = (constant(v) for v in maker.inputs[1:3])
-    assert scale is not None
-    assert zero is not None
-    return scale.numpy().reshape(-1), zero.numpy().reshape(-1)
+    return scale_of_rounding(maker)
 
 
 def _drop(node: ir.Node) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from burnish import ops
 from burnish.codegen.account import Account
 from burnish.codegen.passes.graph import (
     all_nodes,
@@ -22,13 +23,15 @@ from burnish.codegen.passes.quantized._values import (
     put,
     same,
     scale_of,
+    scale_of_rounding,
     scale_of_tensor,
     source_of,
 )
 from burnish.codegen.passes.quantized.places import place, sort_by_need
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.dequantized import Dequantized
-from burnish.ops.quantized.small import saturated
+from burnish.codegen.weights.origin import computed
+from burnish.ops.quantized.small import saturated, small
 
 _SUMS = frozenset(
     ("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Sub")
@@ -49,7 +52,8 @@ def fake_quantize_pairs(
         if scale is None or not behind:
             continue
         value = node.inputs[0]
-        if scale[0].size == 1 and (scale[1] == -128).all() and np.isfinite(scale[0][0]):
+        starts_at_0 = scale.scales.size == 1 and (scale.zeros == scale.lowest).all()
+        if starts_at_0 and np.isfinite(scale.scales[0]):
             value = _cut_off(node, value)
         if not dequantize and not _is_rounded(value, scale):
             value = _rounded(model, node, value, scale)
@@ -87,7 +91,7 @@ def move_floats(model: ir.Model) -> None:
     while waiting:
         node = waiting.pop()
         scale = None if node.domain else scale_of(node)
-        if scale is not None and scale[0].size == 1:
+        if scale is not None and scale.scales.size == 1:
             waiting += _behind_moves(node)
 
 
@@ -181,15 +185,18 @@ def _forward(node: ir.Node, value: ir.Value) -> None:
 def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> ir.Value:
     known = behind_identities(value)
     tensor = constant(known)
-    if tensor is not None and tensor.dtype == ir.DataType.FLOAT and scale[0].size == 1:
+    is_float = tensor is not None and tensor.dtype == ir.DataType.FLOAT
+    if tensor is not None and is_float and scale.scales.size == 1:
         name = value.name or "weight"
         trains = tensor.size > 1 and constants.trains(known)
         tensor = _rounded_weight(name, tensor, scale)
         return initializer(model, ir.Value(name=name), tensor, trains=trains)
-    scales = held(model, f"{value.name}_scale", scale[0])
-    zeros = held(model, f"{value.name}_zero_point", scale[1])
+    scales = held(model, f"{value.name}_scale", scale.scales)
+    zeros = held(model, f"{value.name}_zero_point", scale.zeros)
     made = put(node, "FakeQuantize", [value, scales, zeros], "burnish")
-    if scale[0].size > 1:
+    if scale.value != "q8f":
+        made.attributes.add(ir.AttrString("value", scale.value))
+    if scale.scales.size > 1:
         axis = node.attributes.get_int("axis", 1)
         made.attributes.add(ir.AttrInt64("axis", axis))
     made.outputs[0].type, made.outputs[0].shape = value.type, value.shape
@@ -200,11 +207,26 @@ def _rounded_weight(
     name: str, tensor: ir.TensorProtocol, scale: Scale
 ) -> ir.TensorProtocol:
     """A constant that is rounded whenever the model runs, as it is then."""
-    whole = np.rint(tensor.numpy() / scale[0][0]) + scale[1].astype(np.float32)[0]
+    if scale.value != "q8f":
+        return _rounded_floats(tensor, scale)
+    zero = scale.zeros.astype(np.float32)[0]
+    whole = np.rint(tensor.numpy() / scale.scales[0]) + zero
     codes = ir.tensor(saturated(whole, -128, 127).astype(np.int8))
-    parts = [ir.tensor(part.reshape(())) for part in scale]
+    parts = [ir.tensor(part.reshape(())) for part in scale[:2]]
     made = Dequantized(name, codes, parts[0], parts[1], 1, 0)
     return made if tensor.size > 1 else ir.tensor(np.asarray(made.numpy()))
+
+
+def _rounded_floats(tensor: ir.TensorProtocol, scale: Scale) -> ir.TensorProtocol:
+    """One whose codes no weights file holds: the values that they stand for."""
+    zeros = scale.zeros if small(scale.value).whole else None
+
+    def read() -> ir.TensorProtocol:
+        held = np.asarray(tensor.numpy())
+        options = {"value": scale.value, "blocks": (held.size,)}
+        return ir.tensor(ops.fake_quantize(held, scale.scales, zeros, **options))
+
+    return computed(read(), read) if tensor.size > 1 else read()
 
 
 def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
@@ -245,23 +267,19 @@ def _is_rounded(value: ir.Value, scale: Scale) -> bool:
     """Whether the numbers are some that the same rounding gives."""
     start = source_of(value)
     maker, tensor = start.producer(), constant(start)
-    if scale[0].size > 1:
+    if scale.scales.size > 1:
         return False
     if isinstance(tensor, Dequantized):
         return same(scale_of_tensor(tensor), scale)
     if maker is None or maker.op_type != "FakeQuantize":
         return False
-    parts = [constant(v) for v in maker.inputs[1:3]]
-    return all(
-        t is not None and np.array_equal(t.numpy(), part)
-        for t, part in zip(parts, scale, strict=True)
-    )
+    return same(scale_of_rounding(maker), scale)
 
 
 def _above_moves(node: ir.Node) -> None:
     """Dequantize before numbers are moved: the moves are then those of floats."""
     value, scale = node.inputs[0], scale_of(node)
-    if value is None or scale is None or scale[0].size > 1:
+    if value is None or scale is None or scale.scales.size > 1:
         return
     path: list[ir.Node] = []
     floats: list[tuple[ir.Node, ir.Value]] = []  # readers, and what they will read

@@ -20,9 +20,11 @@ from burnish.codegen.weights.dequantized import Dequantized
 from burnish.codegen.weights.origin import computed
 
 _ADDED = re.compile(r"(_quantized|_Q4|_Q8|_DQ)+(_\d+)?$")
-_WHOLE = frozenset(
-    (ir.DataType.INT32, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16)
+_STORED = frozenset(
+    ir.DataType[name]
+    for name in ("INT16", "UINT16", "INT32", "FLOAT8E4M3FN", "FLOAT8E5M2")
 )
+"""Types of codes whose values are stored in their place."""
 
 
 def dequantize_weights(model: ir.Model, account: Account) -> bool:
@@ -70,9 +72,9 @@ def _fits(node: ir.Node) -> bool:
         return False
     if node.attributes.get_int("output_dtype", 0) not in (0, scales.dtype):
         return False
-    whole = is_small(node.inputs[0]) or codes.dtype in _WHOLE
+    known = is_small(node.inputs[0]) or codes.dtype in _STORED
     block = node.attributes.get_int("block_size", 0)
-    return whole and (len(scales.shape) <= 1 or block > 0)
+    return known and (len(scales.shape) <= 1 or block > 0)
 
 
 def _weight(model: ir.Model, node: ir.Node) -> ir.Value:

@@ -21,7 +21,7 @@ from burnish.nn.core.param import Stored
 
 OPSETS = {"": 20, "ai.onnx.ml": 4}
 _LATER = {"BitCast": 26}  # operators that a later opset brings
-_WITH = {"block_size": 21, "round_mode": 24}  # and attributes
+_WITH = {"block_size": 21, "output_dtype": 21, "round_mode": 24}  # and attributes
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 _KIND = "pkg.torch.export.graph_signature.InputSpec.kind"

@@ -19,7 +19,8 @@ INLINE vec bounded(vec v, const scheme *s) {
 enum { BIG = 12582912 };  // as a float, its last bit is 1: adding it rounds to even
 
 // BIG and the nearest number of steps; a NaN stays. x / scale is x * inverse but for
-// 1e-4, as there are at most 255 steps; it is divided where that decides.
+// 1e-4, as there are at most 255 steps; it is divided where that decides, and where there
+// are more.
 INLINE vec big_steps(vec x, const scheme *s) {
     vec v = bounded(x * s->inverse, s);
     const vec off = v - ((v + (float)BIG) - (float)BIG);
@@ -41,15 +42,18 @@ INLINE scheme within_bounds(const scheme *s, vec least, vec most) {
 
 INLINE scheme scheme_from(float scale, float zero, int64_t low, int64_t high) {
     const float inverse = 1 / scale;
-    const int is_plain = inverse >= FLT_MIN && inverse <= FLT_MAX;
+    const int is_plain = high < 256 && inverse >= FLT_MIN && inverse <= FLT_MAX;
     return (scheme){all(scale), all(inverse), all(zero), all((float)low - zero),
                     all((float)high - zero), all(is_plain ? .4998f * .4998f : -1)};
 }
 INLINE scheme scheme_of(const call *c, int64_t scale, int64_t zero, int64_t i,
                         int64_t low, int64_t high) {
     const float *scales = at(c, scale);
-    const int8_t *zeros = at(c, zero);
-    return scheme_from(scales[i], zeros ? zeros[i] : 0, low, high);
+    const void *zeros = at(c, zero);
+    const int number = !zeros       ? 0
+                       : high > 255 ? ((const int16_t *)zeros)[i]
+                                    : ((const int8_t *)zeros)[i];
+    return scheme_from(scales[i], number, low, high);
 }
 
 // A vector's codes as bytes; `wrong` becomes NaN where one is.

@@ -41,9 +41,10 @@ def quantize_blocks(
 ) -> Array:
     """rint(x / scale) + zero_point, saturated, as codes
 
-    value: "q8s" (-127 to 127), "q8f" (-128 to 127), "q4s", "q4f", "q2s", "q2f", or the
-    floats "e4m3", "e5m2", "e2m1". store: "native" is one code a byte, in x's shape;
-    "packed_u8" and "packed_u32" have no gaps, in one axis, the first code lowest.
+    value: "q8s" (-127 to 127), "q8f" (-128 to 127), "q16s", "q16f", "q4s", "q4f",
+    "q2s", "q2f", or the floats "e4m3", "e5m2", "e2m1". store: "native" has a code an
+    element, in x's shape; "packed_u8" and "packed_u32" have no gaps, in one axis, the
+    first code lowest.
     """
     kind = small(value)
     if store not in STORES:

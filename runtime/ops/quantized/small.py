@@ -1,4 +1,4 @@
-"""Low-bit number formats, two to eight bits: their ranges and memory layout.
+"""Low-bit number formats, two to sixteen bits: their ranges and memory layout.
 
 Whole numbers are two's complement. Small floats have a sign, `exponent` and `mantissa`
 bits and no infinities here: values beyond the maximum saturate. Everything is plain
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,10 +35,17 @@ class Small(NamedTuple):
     def whole(self) -> bool:
         return self.mantissa == 0
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of codes and zero points of whole numbers."""
+        return np.dtype(np.int16 if self.bits > 8 else np.int8)
+
 
 SMALL = {
     "q8s": Small(8, -127, 127),
     "q8f": Small(8, -128, 127),
+    "q16s": Small(16, -32767, 32767),
+    "q16f": Small(16, -32768, 32767),
     "q4s": Small(4, -7, 7),
     "q4f": Small(4, -8, 7),
     "q2s": Small(2, -1, 1),
@@ -83,10 +90,10 @@ def rounded(y, kind: Small):
 
 
 def encoded(numbers, kind: Small):
-    """Numbers that `rounded` gave as codes, int8 (uint8 for floats), one a byte."""
+    """Numbers that `rounded` gave as codes: int8 or int16, of floats uint8."""
     xp = namespace(numbers)
     if kind.whole:
-        return numbers.astype(np.int8)
+        return numbers.astype(kind.dtype)
     exponents = _exponents(numbers, kind)
     parts = xp.abs(numbers) / xp.ldexp(numbers.dtype.type(1), exponents - kind.mantissa)
     codes = ((exponents - kind.least) << kind.mantissa) + parts.astype(np.int32)
@@ -102,15 +109,16 @@ def _exponents(y, kind: Small):
 def packed(codes, kind: Small, store: str | None):
     """Codes of any shape as they are kept.
 
-    "native" leaves them, one a byte. "packed_u8" and "packed_u32" lay them one after
-    the other into bytes, the first one in the lowest bits, filled up with zeros.
+    "native" leaves them, one an element. "packed_u8" and "packed_u32" lay them one
+    after the other into bytes, the first one in the lowest bits, filled up with zeros.
     """
     if store == "native":
         return codes
-    xp, each = namespace(codes), 8 // kind.bits
+    xp, each = namespace(codes), max(8 // kind.bits, 1)
     wide = each * (4 if store == "packed_u32" else 1)
-    flat = xp.zeros(-(-codes.size // wide) * wide, np.uint8)
-    flat[: codes.size] = codes.reshape(-1).view(np.uint8) & (2**kind.bits - 1)
+    parts = codes.reshape(-1).view(np.uint8)
+    flat = xp.zeros(-(-parts.size // wide) * wide, np.uint8)
+    flat[: parts.size] = parts & (2 ** min(kind.bits, 8) - 1)
     held = flat[::each].copy()
     for place in range(1, each):
         held |= flat[place::each] << (place * kind.bits)
@@ -118,10 +126,10 @@ def packed(codes, kind: Small, store: str | None):
 
 
 def unpacked(held, kind: Small, store: str | None, shape: tuple[int, ...]):
-    """The values of `packed` codes, int8 or float32, in their shape."""
+    """The values of `packed` codes, int8, int16 or float32, in their shape."""
     xp, data = namespace(held), held.reshape(-1).view(np.uint8)
-    if kind.bits == 8 or store == "native":
-        numbers = data.view(np.int8)
+    if kind.bits >= 8 or store == "native":
+        numbers = data.view(kind.dtype)
         if not kind.whole:
             numbers = xp.take(beside(data, _numbers(kind)), data)
     else:

@@ -292,6 +292,45 @@ def test_fake_quantize_is_the_pair_of_operators(channels: int | None) -> None:
     np.testing.assert_array_equal(layer(Tensor(x)).numpy(), want)
 
 
+@pytest.mark.parametrize("channels", [None, 3])
+@pytest.mark.parametrize(
+    ("dtype", "step", "zero", "value"),
+    [
+        ("UINT8", 0.1, 3, "q8f"),
+        ("INT16", 1e-3, -7, "q16f"),
+        ("UINT16", 1e-3, 40_000, "q16f"),
+        ("INT4", 1.5, -2, "q4f"),
+        ("UINT4", 1.5, 3, "q4f"),
+        ("FLOAT8E4M3FN", 0.05, 0, "e4m3"),
+        ("FLOAT8E5M2", 1e-3, 0, "e5m2"),
+    ],
+)
+def test_pairs_of_every_type_of_codes_are_fake_quantization(
+    tmp_path: Path, dtype: str, step: float, zero: int, value: str, channels: int | None
+) -> None:
+    shape = [] if channels is None else [channels]
+    held = np.full(shape, step, np.float32) * np.arange(1, 1 + (channels or 1))
+    kind = getattr(TensorProto, dtype)
+    zeros = helper.make_tensor("z", kind, shape, [zero] * (channels or 1))
+    model = file(
+        "q = QuantizeLinear(x, s, z)\nd = DequantizeLinear(q, s, z)\ny = Neg(d)",
+        (4, 3, 5),
+        s=held.astype(np.float32).reshape(shape),
+    )
+    model.graph.initializer.append(zeros)
+    model.opset_import[0].version, model.ir_version = 21, 10
+    text, made = source_of(model, tmp_path)
+    given = f'value="{value}"' if value != "q8f" else ""
+    args = ", ".join(filter(None, ["3" if channels else "", given]))
+    assert f"nn.FakeQuantize({args})" in text
+    x = RNG.normal(size=(4, 3, 5)).astype(np.float32) * 9
+    x[0, 0, :3] = 1e5, -1e5, 0.1
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+    text, _ = source_of(model, tmp_path, dequantize=True)
+    assert "uantize" not in text.split("class Model")[1]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(1, 5), st.integers(1, 1400), st.integers(1, 6), st.booleans(), st.data()

@@ -456,3 +456,31 @@ def test_nan_becomes_the_least_code_in_plans_too(scale):
         want = layer(x).data
         np.testing.assert_array_equal(burnish.compile(layer)(x).data, want)
     assert (want[np.isnan(x.data)] == np.float32(-131) * np.float32(scale)).all()
+
+
+@pytest.mark.parametrize("channels", [None, 5])
+def test_numbers_of_16_bits_are_rounded_in_plans(channels):
+    layer = nn.FakeQuantize(channels, axis=0, value="q16f")
+    scale = np.linspace(1e-4, 3e-4, channels or 1, dtype=np.float32)
+    layer.scale.assign(scale)
+    layer.zero_point.assign(np.linspace(-9000, 9000, channels or 1).astype(np.int16))
+    steps = np.arange(-40_000, 40_000, 0.5, dtype=np.float32)
+    x = np.float32(steps * scale.reshape(-1, 1)).reshape(channels or 1, -1)
+    fast = burnish.compile(layer)
+    got = [fast(Tensor(x)).numpy() for _ in range(2)]
+    if channels is None:
+        assert kinds(fast) == {"fake_quantize": 1}
+    np.testing.assert_array_equal(got, [layer(Tensor(x)).numpy()] * 2)
+
+
+def test_a_layer_of_small_weights_takes_numbers_of_16_bits():
+    scheme = QuantScheme("q16f", "affine")
+    params = QParams(np.float32([1e-4]), np.int16([-900]))
+    layer = rounding(nn.Linear(37, 21))
+    layer.on_input = InputQuantizer(scheme, params)
+    fast = check(layer, tensor(4, 37))
+    assert "quantized" not in kinds(fast)
+    rows = nn.Embedding(30, 16)
+    rows.weight = rows.weight.quantize(QuantScheme("q16s", level=Level.channel(0)))
+    ids = Tensor(np.arange(30))
+    np.testing.assert_array_equal(burnish.compile(rows)(ids).numpy(), rows(ids).numpy())

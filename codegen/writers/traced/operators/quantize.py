@@ -11,8 +11,14 @@ import onnx_ir as ir
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.table import writes
 from burnish.lowbit import Level, QuantScheme
+from burnish.ops.quantized.small import small
 
 _FLOAT = int(ir.DataType.FLOAT)
+_TYPES = {
+    **{"q8s": ir.DataType.INT8, "q8f": ir.DataType.INT8},
+    **{"q16s": ir.DataType.INT16, "q16f": ir.DataType.INT16},
+    **{"e4m3": ir.DataType.FLOAT8E4M3FN, "e5m2": ir.DataType.FLOAT8E5M2},
+}
 
 
 @writes("quantize_linear")
@@ -86,20 +92,22 @@ def fake_quantize(
     dynamic = _dynamic(emit, x, scales)
     if dynamic is not None:
         return emit("DequantizeLinear", *dynamic.outputs)
-    if value not in ("q8f", "q8s"):
+    if value not in _TYPES:
         raise emit.cannot(f"numbers of {value}")
     axis = _axis(emit, tuple(x.shape), blocks)
     count = () if axis is None else (x.shape[axis],)
     scale = _in_shape(emit, scales, count)
-    zero: Any = np.zeros(count, np.int8)
+    kind = small(value)
+    zero: Any = np.zeros(count, kind.dtype) if kind.whole else None
     if zero_points is not None:
         zero = _in_shape(emit, zero_points, count)
     given = emit.cast(x, np.dtype(np.float32))
-    if value == "q8s":  # its least number is -127
+    if value in ("q8s", "q16s"):  # the least number of their types is not theirs
         along = count if axis is None else (*count, *(1 for _ in x.shape[axis + 1 :]))
-        least = emit("Mul", _in_shape(emit, scale, along), np.float32(-127))
+        least = emit("Mul", _in_shape(emit, scale, along), np.float32(kind.low))
         given = emit("Max", given, least)
-    codes = emit("QuantizeLinear", given, scale, zero, axis=axis)
+    dtype = None if kind.dtype == np.int8 and kind.whole else int(_TYPES[value])
+    codes = emit("QuantizeLinear", given, scale, zero, axis=axis, output_dtype=dtype)
     made = emit("DequantizeLinear", codes, scale, zero, axis=axis)
     narrow = emit.result.dtype != np.float32
     return emit.cast(made, emit.result.dtype) if narrow else made

@@ -35,7 +35,8 @@ def from_quantized(b: Builder, node: Node) -> None:
     assert stored is not None
     assert isinstance(held, Packed)
     need(held.dtype == np.float32, "its rows are not single precision")
-    need(held.scheme.kind.whole, f"its values are {held.scheme.value}")
+    is_byte = held.scheme.kind.whole and held.scheme.kind.bits <= 8
+    need(is_byte, f"its values are {held.scheme.value}")
     shape, level = held.shape, held.scheme.level
     counts, blocks = level.counts(shape), level.blocks(shape)
     if len(counts) == 1:  # a scale for all of it

@@ -1,7 +1,8 @@
 """Rounding: scales, the values that codes stand for, and moves of their elements.
 
-An input that is rounded (`fake_quantize`) is not stored as such: products of quantized
-weights read its codes, a byte each, and any other reader has it computed then.
+An input that is rounded (`fake_quantize`) to 8 bits is not stored as such: products of
+quantized weights read its codes, a byte each, and any other reader has it computed
+then.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def calibrated(b: Builder, node: Node) -> None:
     (x,), scheme = node.args, node.options["scheme"]
     need(isinstance(x, Value) and x.dtype == np.float32, "it is not single precision")
     need(x.size, "it has no elements")
-    need(scheme.kind.whole and scheme.param == "float32", f"its scheme is {scheme}")
+    is_byte = scheme.kind.whole and scheme.kind.bits <= 8
+    need(is_byte and scheme.param == "float32", f"its scheme is {scheme}")
     need(scheme.level.kind in ("tensor", "row"), f"its scheme is {scheme}")
     fault = b.fault()
     is_whole = scheme.level.kind == "tensor"
@@ -54,13 +56,16 @@ def fake_quantize(b: Builder, node: Node) -> None:
     kind, result = small(node.options["value"]), node.result
     need(isinstance(x, Value) and x.dtype == np.float32, "it is not single precision")
     need(x.size, "it has no elements")
-    need(kind.whole and kind.bits <= 8, f"its values are {node.options['value']}")
+    need(kind.whole, f"its values are {node.options['value']}")
     need(scale.dtype == np.float32, "its scales are not single precision")
-    need(zero is None or zero.dtype == np.int8, "its zero points are no bytes")
+    need(zero is None or zero.dtype == kind.dtype, f"its zero points, {kind.dtype}")
     is_one = math.prod(scale.shape) == 1
     is_by_row = node.options["blocks"] == Level.row().blocks(x.shape)
     need(is_one or is_by_row, "it has scales of blocks or channels")
     made = Rounded(x, scale, zero, int(kind.low), int(kind.high), is_one)
+    if kind.bits > 8:
+        _write_values(b, result, made)
+        return
     known = b.rounded.get(x.place)
     if known is not None and _rounds_alike(b, known, made):
         b.rounded[result.place] = known
@@ -132,9 +137,12 @@ def _any_layout(b: Builder, x: Value) -> Layout:
 
 def _values(b: Builder, result: Value, r: Rounded) -> None:
     label, b.label = b.label, "fake_quantize"
-    if values_of_sum(b, result, r):
-        b.label = label
-        return
+    if not values_of_sum(b, result, r):
+        _write_values(b, result, r)
+    b.label = label
+
+
+def _write_values(b: Builder, result: Value, r: Rounded) -> None:
     forms = b.forms.get(r.x.place)
     layout = next(iter(forms)) if forms and r.one else PLAIN
     source, count = b.spot(r.x, layout), length(r.x.shape, layout)
@@ -142,9 +150,8 @@ def _values(b: Builder, result: Value, r: Rounded) -> None:
     if layout.kind == "blocked":
         width = LANES * pixels(r.x.shape, layout.axis)
     out = b.result(result, layout)
-    if not by_product(b, r, source, "values", out):
+    if r.high > 127 or not by_product(b, r, source, "values", out):
         b.add(
             "fake_quantize", b.shares(4 * count), x=source, **scheme(b, r), out=out,
             rows=count // width, width=width, one=r.one,
         )  # fmt: skip
-    b.label = label

@@ -150,6 +150,8 @@ def _found(known: dict[Any, Any], weight: Constant, turned: bool) -> Whole | Non
     held = source.held
     if not isinstance(held, Packed) or not held.scheme.kind.whole:
         return None
+    if held.scheme.kind.bits > 8:
+        return None
     if not weight.shape or not all(weight.shape) or held.dtype != np.float32:
         return None
     values, used = held.unpack(), weight.make()
