@@ -251,6 +251,73 @@ def test_dequantized_is_the_float_model_and_quantizes_to_the_same_integers(
     assert stored <= found
 
 
+def _with_modules(rng: np.random.Generator) -> onnx.ModelProto:
+    """x + down(relu(up(x))) of two blocks, as torch's newer exporter leaves modules."""
+    nodes, held, x = [], [], "x"
+    for block in range(2):
+        for name, kind, places in (
+            ("up", "MatMul", (f"w{block}up",)),
+            ("up", "Add", (f"blocks.{block}.up.bias",)),
+            ("act", "Relu", ()),
+            ("down", "MatMul", (f"blocks.{block}.down.weight",)),
+        ):
+            node = onnx.helper.make_node(
+                kind, [x if name == "up" and kind == "MatMul" else "h", *places], ["h"]
+            )
+            node.output[0] = f"h{len(nodes)}"
+            node.input[0] = x if len(nodes) % 5 == 0 else f"h{len(nodes) - 1}"
+            nodes.append(
+                (node, ["blocks", f"blocks.{block}", f"blocks.{block}.{name}"])
+            )
+            shapes = {"MatMul": (8, 16) if name == "up" else (16, 8), "Add": (16,)}
+            held += [
+                numpy_helper.from_array(
+                    rng.normal(size=shapes[kind]).astype(np.float32), place
+                )
+                for place in places
+            ]
+        total = onnx.helper.make_node("Add", [x, f"h{len(nodes) - 1}"], [f"x{block}"])
+        nodes.append((total, ["blocks", f"blocks.{block}"]))
+        x = f"x{block}"
+    for number, (node, scopes) in enumerate(nodes):
+        node.name = f"n{number}"
+        kinds = ["Net", "ModuleList", "Block", "Part"][: len(scopes) + 1]
+        for key, value in (
+            ("name_scopes", ["", *scopes, node.name]),
+            ("class_hierarchy", [*kinds, node.op_type]),
+        ):
+            node.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=repr(value))
+    kind = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [node for node, _ in nodes],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", kind, [3, 8])],
+        [onnx.helper.make_tensor_value_info(x, kind, [3, 8])],
+        held,
+    )
+    used = [onnx.helper.make_opsetid("", 18)]
+    return onnx.helper.make_model(graph, opset_imports=used, ir_version=10)
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "four bits"])
+def test_products_that_a_quantizer_made_anew_are_in_the_author_s_modules(
+    tmp_path: Path, kind: str
+) -> None:
+    tools = pytest.importorskip("onnxruntime.quantization")
+    source, path = tmp_path / "source.onnx", tmp_path / "small.onnx"
+    onnx.save(_with_modules(np.random.default_rng(0)), source)
+    if kind == "dynamic":
+        tools.quantize_dynamic(str(source), str(path))
+    else:
+        bits = pytest.importorskip("onnxruntime.quantization.matmul_nbits_quantizer")
+        work = bits.MatMulNBitsQuantizer(onnx.load(source), block_size=16)
+        work.process()
+        work.model.save_model_to_file(str(path))
+    made, twin = generate(path), generate(source)
+    assert "class Block(" in twin.text
+    assert made.text.partition("\nclass")[2] == twin.text.partition("\nclass")[2]
+
+
 def _codes(model: Any, level: Level) -> set[tuple[int, ...]]:
     scheme = QuantScheme("q8s", level=level)
     small = model.fork("cpu").quantize_weights(Quantizer(Calibration.min_max(), scheme))

@@ -11,6 +11,8 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
+from burnish.codegen.lost_scopes import settle
+from burnish.codegen.passes.graph import all_nodes
 from burnish.codegen.passes.quantized.dynamic import dynamic_layers
 from burnish.codegen.passes.quantized.integer import integer_operators
 from burnish.codegen.passes.quantized.layers import round_inputs
@@ -31,9 +33,11 @@ def quantized_layers(
     dequantize: nothing is rounded any more, and weights are plain numbers.
     """
     integer_operators(model, account)
-    changed = dynamic_layers(model, account, dequantize=dequantize)
+    changed = is_dynamic = dynamic_layers(model, account, dequantize=dequantize)
     move_floats(model)
     changed |= dequantize_weights(model, account)
+    if is_dynamic:  # products whose nodes the quantizer made anew
+        settle(model, [[node] for node in all_nodes(model)])
     changed |= fake_quantize_pairs(model, account, dequantize=dequantize)
     if not dequantize:
         round_inputs(model, account)

@@ -223,8 +223,10 @@ def _rounded_floats(tensor: ir.TensorProtocol, scale: Scale) -> ir.TensorProtoco
 
     def read() -> ir.TensorProtocol:
         held = np.asarray(tensor.numpy())
-        options = {"value": scale.value, "blocks": (held.size,)}
-        return ir.tensor(ops.fake_quantize(held, scale.scales, zeros, **options))
+        made = ops.fake_quantize(
+            held, scale.scales, zeros, value=scale.value, blocks=(held.size,)
+        )
+        return ir.tensor(made)
 
     return computed(read(), read) if tensor.size > 1 else read()
 

@@ -12,6 +12,7 @@ from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
 from burnish.codegen.errors import WHY_NOT, Explain
+from burnish.codegen.lost_scopes import settle
 from burnish.codegen.ops import find
 from burnish.codegen.readers.microsoft import (
     activations,
@@ -40,7 +41,6 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     body_of,
     written,
 )
-from burnish.codegen.readers.microsoft.shared.scopes import settle
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.sizes import shapes
 

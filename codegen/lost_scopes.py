@@ -1,7 +1,8 @@
-"""Give the nodes of an expanded operator the scopes of the author's modules.
+"""Give nodes that a tool made anew the scopes of the author's modules.
 
-An optimiser forgets what it fuses: a sum with a norm behind it has no scope. Weights
-still have their modules in their names; what has none is where its neighbours meet.
+An optimiser forgets what it fuses: a sum with a norm behind it has no scope. A
+quantizer forgets whose product it replaces. Weights still have their modules in their
+names; what has none is where its neighbours meet.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ _ROUNDS = 4
 
 
 def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
-    """Write the scopes of nodes that have none, each group from one fused operator."""
+    """Write the scopes of nodes that have none, each group from one operator."""
     known = _Known(model)
     if not known.kinds:
         return
     lost = [group for group in groups if not any(map(scope_of, group))]
     for group in lost:
         for node in group:
-            if path := known.by_weight(node):
+            if path := known.by_weight(node) or _by_bias(node):
                 write_scope(node, path)
     for _ in range(_ROUNDS):
         for group in lost:
@@ -41,6 +42,15 @@ def _has_product(group: list[ir.Node]) -> bool:
     """Whether it is attention whose projection lost its name as well."""
     kinds = {node.op_type for node in group}
     return {"Attention", "MatMul"} <= kinds and not any(map(scope_of, group))
+
+
+def _by_bias(node: ir.Node) -> Scope:
+    """The module of the sum of a product with a bias, which are a layer together."""
+    readers = [user for user, _ in node.outputs[0].uses()]
+    if node.op_type != "MatMul" or len(readers) != 1 or readers[0].op_type != "Add":
+        return ()
+    has_bias = any(v is not None and v.is_initializer() for v in readers[0].inputs)
+    return scope_of(readers[0]) if has_bias else ()
 
 
 class _Known:
@@ -61,7 +71,7 @@ class _Known:
             if value is None or not value.is_initializer() or value.is_graph_input():
                 continue
             path = tuple((value.name or "").split(".")[:-1])
-            if path and (path in self.kinds or path[:-1] in self.kinds):
+            if path and all(part.isidentifier() or part.isdigit() for part in path):
                 return self._scope(path)
         return ()
 
