@@ -40,10 +40,7 @@ class Scale(NamedTuple):
         return small(self.value).low
 
 
-MOVES = having(Trait.VIEW | Trait.SELECTION)
-"""Operators whose results are elements of their first input, as they are."""
-_OR_ZERO = frozenset(("MaxPool", "Relu"))
-"""Operators whose results are elements of their first input, or 0."""
+_MOVES = having(Trait.VIEW | Trait.SELECTION) | {"MaxPool"}
 
 
 def scale_of(node: ir.Node) -> Scale | None:
@@ -109,11 +106,20 @@ def same(one: Scale | None, other: Scale | None) -> bool:
     return one.value == other.value and all(map(np.array_equal, one[:2], other[:2]))
 
 
+def moves(node: ir.Node) -> bool:
+    """Whether results are elements of the first input, as they are."""
+    if node.op_type == "Resize":
+        places = attribute(node, "coordinate_transformation_mode", "")
+        nearest = attribute(node, "mode", "nearest") == "nearest"
+        return nearest and places != "tf_crop_and_resize"  # which has a value outside
+    return node.op_type in _MOVES
+
+
 def source_of(value: ir.Value) -> ir.Value:
     """The value whose numbers, or 0, a value has: through selections, pads, ReLU."""
     maker = value.producer()
     while maker is not None and not maker.domain and maker.inputs[0] is not None:
-        if maker.op_type not in MOVES | _OR_ZERO and not _pads_zero(maker):
+        if not (moves(maker) or maker.op_type == "Relu" or _pads_zero(maker)):
             break
         value = maker.inputs[0]
         maker = value.producer()

@@ -17,9 +17,9 @@ from burnish.codegen.passes.graph import (
     scalar,
 )
 from burnish.codegen.passes.quantized._values import (
-    MOVES,
     Scale,
     held,
+    moves,
     put,
     same,
     scale_of,
@@ -102,8 +102,7 @@ def _behind_moves(node: ir.Node) -> list[ir.Node]:
         if reader.op_type in ("Shape", "Size") and not reader.domain:
             reader.replace_input_with(index, node.inputs[0])
         pads = _pads_zero(reader, node)
-        moves = reader.op_type in MOVES or reader.op_type == "MaxPool"
-        if reader.domain or not (moves or pads) or index:
+        if reader.domain or not (moves(reader) or pads) or index:
             continue
         wide = put(reader, "DequantizeLinear", [small, *node.inputs[1:]])
         wide.outputs[0].type = _type_of(node.inputs[1])
@@ -312,4 +311,4 @@ def _mover(value: ir.Value) -> ir.Node | None:
     maker = value.producer()
     if maker is None or maker.domain or len(maker.outputs) > 1:
         return None
-    return maker if maker.op_type in MOVES | {"MaxPool"} else None
+    return maker if moves(maker) else None

@@ -199,6 +199,29 @@ def test_a_layer_behind_max_pooling_sums_whole_numbers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(burnish.compile(made)(Tensor(x)).data, want)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_codes_that_are_resized_by_copies_are_those_of_floats(
+    tmp_path: Path, mode: str
+) -> None:
+    lines = f"""
+        q = QuantizeLinear(x, s, z)
+        r = Resize(q, , sizes): mode="{mode}"
+        d = DequantizeLinear(r, s, z)
+        y = Sub(d, b)
+    """
+    held = {"s": STEP, "z": ZERO, "b": scales(3, 1, 1)}
+    held["sizes"] = np.array([1, 1, 2, 2], np.float32)
+    model = file(lines, (1, 3, 6, 6), **held)
+    text, made = source_of(model, tmp_path)
+    assert ("nn.FakeQuantize()" in text) is (mode == "nearest")
+    x = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)
+    if mode == "nearest":  # the mean of codes is cut to a whole number, or rounded
+        (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+    text, _ = source_of(model, tmp_path, dequantize=True)
+    assert ("uantize_linear" in text) is (mode == "linear")
+
+
 def test_dequantized_keeps_the_relu_that_rounding_did(tmp_path: Path) -> None:
     text, made = source_of(static("pairs"), tmp_path, dequantize=True)
     assert "ops.relu" in text
