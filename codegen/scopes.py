@@ -31,6 +31,11 @@ def scope_of(node: ir.Node) -> Scope:
     return () if max(map(name.count, "/.")) > _DEEPEST else scope_of_name(name)
 
 
+def is_placed(node: ir.Node) -> bool:
+    """Whether an exporter says where the node is, be it at the root."""
+    return _SCOPES in node.metadata_props or (node.name or "").startswith("/")
+
+
 def write_scope(node: ir.Node, scope: Scope) -> None:
     """Leave a scope at a node as torch's newer exporter does."""
     names = [level.name for level in scope]

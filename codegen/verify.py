@@ -15,6 +15,7 @@ from burnish.codegen import feeds
 from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.names.identifier import Identifier
+from burnish.codegen.output.magnitude import magnitude
 from burnish.codegen.passes.graph import RANDOM, all_nodes
 from burnish.codegen.readers import Source, read, reference
 
@@ -22,7 +23,6 @@ from burnish.codegen.readers import Source, read, reference
 TOLERANCE = 1e-4
 _COARSE = {"float16": 5e-3, "bfloat16": 4e-2}
 ABSOLUTE = 1e-6
-_FAR = 1000  # times what is beside it is a number that a mask fills in
 _QUANTIZERS = frozenset(
     ("DynamicQuantizeLSTM", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul")
 ) | {"QuantizeLinear"}
@@ -167,7 +167,7 @@ def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Co
         return result(np.inf, 0, 0, "infinities or NaNs stand elsewhere")
     if not finite.any():
         return result(0.0, 0, 0, "")
-    scale = _scale(a[finite], b[finite])
+    scale = magnitude(b[finite], a[finite] == b[finite])
     distance = float(np.abs(a[finite] - b[finite]).max())
     if theirs.dtype.kind in "iu":
         return result(distance, scale, 0.0, "values differ" if distance else "")
@@ -175,19 +175,6 @@ def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Co
     limit = ABSOLUTE + factor * scale
     reason = "" if distance <= limit else "differs by more than the limit"
     return result(distance, scale, limit, reason)
-
-
-def _scale(mine: np.ndarray, theirs: np.ndarray) -> float:
-    """The reference's largest magnitude, without the number that a mask fills in.
-
-    That one stands more than once, the same in both, far above all others.
-    """
-    sizes = np.abs(theirs)
-    largest = float(sizes.max())
-    is_filled = (sizes == largest) & (mine == theirs)
-    rest = float(sizes[~is_filled].max(initial=0))
-    is_mask = is_filled.sum() > 1 and 0 < rest * _FAR < largest
-    return rest if is_mask else largest
 
 
 def _reference(

@@ -16,6 +16,7 @@ from burnish import seed
 from burnish.codegen import feeds
 from burnish.codegen.errors import ConversionError, VerifyError
 from burnish.codegen.loaded import executed
+from burnish.codegen.output.magnitude import magnitude
 from burnish.codegen.weights.entries import Entry
 from burnish.nn.core import tables
 from burnish.selftest import drawn, sampled
@@ -113,8 +114,8 @@ def _kept(number: int, y: np.ndarray, by_chance: bool) -> dict[str, np.ndarray]:
     if by_chance:
         return arrays
     sample = sampled(y)
-    numbers = np.abs(y[np.isfinite(y)]) if y.dtype.kind in "fc" else np.zeros(0)
-    arrays[f"{at}/scale"] = np.array(numbers.max(initial=0), np.float64)
+    numbers = y[np.isfinite(y)] if y.dtype.kind in "fc" else np.zeros(0)
+    arrays[f"{at}/scale"] = np.array(magnitude(numbers), np.float64)
     arrays[f"{at}/sample"] = sample.astype(str) if y.dtype.kind == "O" else sample
     return arrays
 

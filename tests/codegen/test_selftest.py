@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from burnish import serialize
 from burnish.codegen.errors import UsageError
@@ -129,6 +129,35 @@ def test_every_kind_of_output(
     done = selftest(tmp_path, "--selftest", name="net", alone=standalone)
     assert done.returncode == 0, done.stderr
     assert message in done.stdout
+
+
+@pytest.mark.parametrize("fill", [-1e9, -3e38])
+def test_what_a_mask_fills_in_does_not_hide_other_weights(
+    tmp_path: Path, fill: float
+) -> None:
+    def constant(name: str, value: np.ndarray) -> onnx.NodeProto:
+        held = numpy_helper.from_array(value, name)
+        return helper.make_node("Constant", [], [name], value=held)
+
+    weight = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    source = graph(
+        tmp_path,
+        constant("w", weight),
+        constant("kept", np.array([True, True, False, True, False])),
+        constant("fill", np.float32(fill)),
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Where", ["kept", "h", "fill"], ["y"]),
+    )
+    _, stored = made(tmp_path, source)
+    assert selftest(tmp_path, "--selftest", name="net").returncode == 0
+    state = {name: array.copy() for name, array in serialize.load_file(stored).items()}
+    (name,) = (name for name, array in state.items() if array.ndim == 2)
+    state[name] *= 1.01
+    other = tmp_path / "other.safetensors"
+    serialize.save_file(state, other)
+    done = selftest(tmp_path, "--selftest", "--weights", other, name="net")
+    assert done.returncode == 1
+    assert "selftest FAILED" in done.stdout
 
 
 def test_the_same_model_gives_the_same_text() -> None:

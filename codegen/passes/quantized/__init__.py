@@ -11,7 +11,6 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
-from burnish.codegen.lost_scopes import settle
 from burnish.codegen.passes.graph import all_nodes
 from burnish.codegen.passes.quantized.dynamic import dynamic_layers
 from burnish.codegen.passes.quantized.integer import integer_operators
@@ -21,6 +20,8 @@ from burnish.codegen.passes.quantized.pairs import (
     move_floats,
 )
 from burnish.codegen.passes.quantized.weights import dequantize_weights
+from burnish.codegen.scopes import is_placed
+from burnish.codegen.weights.lost_scopes import settle
 
 __all__ = ["quantized_layers"]
 
@@ -37,7 +38,7 @@ def quantized_layers(
     move_floats(model)
     changed |= dequantize_weights(model, account)
     if is_dynamic:  # products whose nodes the quantizer made anew
-        settle(model, [[node] for node in all_nodes(model)])
+        settle(model, [[node] for node in all_nodes(model) if not is_placed(node)])
     changed |= fake_quantize_pairs(model, account, dequantize=dequantize)
     if not dequantize:
         round_inputs(model, account)

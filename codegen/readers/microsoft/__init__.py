@@ -12,7 +12,6 @@ from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
 from burnish.codegen.errors import WHY_NOT, Explain
-from burnish.codegen.lost_scopes import settle
 from burnish.codegen.ops import find
 from burnish.codegen.readers.microsoft import (
     activations,
@@ -43,6 +42,7 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
 )
 from burnish.codegen.readers.normal import lift_constants
 from burnish.codegen.readers.sizes import shapes
+from burnish.codegen.weights.lost_scopes import settle
 
 __all__ = ["CHANGED", "DOMAIN", "FAMILIES", "bodies", "expand", "to_own_domain"]
 
