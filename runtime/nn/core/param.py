@@ -133,7 +133,7 @@ class Stored(Tensor):
                 f"got {tuple(getattr(value, 'shape', ()))}"
             )
         was, now = type(self._value) is Packed, type(value) is Packed
-        self._hold(_put(self.device, value, dtype))
+        self._keep(_put(self.device, value, dtype))
         if was is not now:
             self.freeze(now)
 

@@ -12,6 +12,7 @@ from burnish.backend import Array, namespace
 from burnish.backend.cuda.elementwise import optimizer
 from burnish.backend.cuda.elementwise.casts import cast_all
 from burnish.backend.cuda.graphs.live import Live, value_of
+from burnish.backend.cuda.layout import contiguous
 from burnish.nn.core.param import Param
 from burnish.optim.core.clip import bound_of, is_planned
 from burnish.optim.core.optimizer import (
@@ -127,13 +128,13 @@ class Elementwise(Optimizer):
         groups: dict[Any, list[Any]] = {}
         for path, param, gradient, rate in updates:
             weight, device = param.data, param.device
-            if device.kind != "cuda" or not weight.flags.c_contiguous:
+            if device.kind != "cuda" or not weight._c_contiguous:
                 rest.append((path, param, _single(gradient), rate))
                 continue
             state = self._prepared(path, param, weight)
             is_read = _is_half(gradient) and weight.dtype == np.float32
             grad = device.put(gradient, None if is_read else weight.dtype)
-            part = (weight, device.xp.ascontiguousarray(grad), state)
+            part = (weight, contiguous(grad), state)
             alike = (weight.dtype, grad.dtype, state["step"], rate, device.index)
             groups.setdefault(alike, []).append((path, param, part))
         for (_, _, _, rate, _), group in groups.items():

@@ -240,6 +240,31 @@ def test_activations_are_one_kernel(monkeypatch, op, size, name):
 
 
 @DTYPES
+@pytest.mark.parametrize(
+    ("whole", "shape"),
+    [
+        ((3, 5), (5,)),
+        ((3, 16), (16,)),
+        ((3, 16), (3, 1)),
+        ((3, 5), (3, 1)),
+        ((2, 3, 4, 8), (1, 3, 1, 1)),
+        ((2, 3, 4, 8), (2, 1, 1, 8)),
+        ((2, 3, 5, 7), (2, 1, 1, 7)),
+        ((2, 3, 4, 8), (2, 1, 4, 8)),
+        ((2, 3, 4, 8), (2, 1, 4, 1)),
+        ((2, 3, 5, 3), (2, 1, 5, 1)),
+        ((2, 3, 4, 8), ()),
+    ],
+)
+def test_sums_of_arrays_that_broadcast_are_one_kernel(whole, shape, name):
+    a, b = there(numbers(*whole), name), there(numbers(*shape, seed=1), name)
+    y = launched(lambda: fused.evaluated(lambda a, b: a - 2 * b, (a, b)))
+    agree(y, a.get().astype("f8") - 2 * b.get().astype("f8"), name)
+    y = launched(lambda: fused.evaluated(lambda a, b: a - 2 * b, (b, a)))
+    agree(y, b.get().astype("f8") - 2 * a.get().astype("f8"), name)
+
+
+@DTYPES
 @pytest.mark.parametrize("op", [ops.relu, ops.gelu, ops.sigmoid, ops.swish])
 def test_nan_and_infinity_travel(op, name):
     x = there([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e4], name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,21 +27,21 @@ class Recipe(NamedTuple):
     dtype: Any
     blocks: tuple[int, ...]
     size: int
-    inputs: tuple[tuple[int, bool, tuple[int, ...]], ...]
-    """Where an input is among the arrays, is it contiguous, how is it repeated."""
+    inputs: tuple[tuple[int, bool, bool, tuple[int, ...]], ...]
+    """Where an input is among the arrays, whether it is contiguous and is read in
+    packs, and how it is repeated."""
 
     def run(self, arrays: tuple[Any, ...]) -> Any:
         """The formula's value for arrays alike."""
         given: list[Any] = []
         places = 0
-        for index, fine, repeats in self.inputs:
+        for index, fine, is_packed, repeats in self.inputs:
             array = arrays[index]
             if not fine:
                 array = contiguous(array)
             given.append(array)
-            if repeats:
-                given += repeats
-            else:
+            given += repeats
+            if is_packed:
                 places |= array.data.ptr
         y = self.array(self.shape, self.dtype)
         if self.size:
@@ -138,18 +137,20 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
         return None
     kinds: list[Any] = []
     inputs: list[Any] = []
+    width = 8 if dtype.itemsize == 2 else 16 // dtype.itemsize
     for index, array in enumerate(arrays):
         if not isinstance(array, cupy.ndarray):
             kinds.append(array.item() if isinstance(array, np.generic) else array)
             continue
-        same = array.shape == whole.shape
-        repeats = () if same else repeated(array.shape, whole.shape)
-        if repeats is None:
+        layout, repeats = _layout(array.shape, whole.shape, width)
+        if layout is None:
             return None
-        kinds.append((array.dtype.name, "same" if same else "spread"))
-        inputs.append((index, array._c_contiguous, repeats))
+        kinds.append((array.dtype.name, layout, len(repeats) > 2))
+        is_packed = layout in ("same", "rows")
+        inputs.append((index, array._c_contiguous, is_packed, repeats))
+    index_type = "unsigned" if whole.size < LONG else "long long"
     try:
-        made, width, kind = _make(formula, dtype.name, writes, kinds)
+        made, kind = _make(formula, dtype.name, writes, kinds, width, index_type)
     except (Unwritten, InputError):
         return None
     blocks = -(-whole.size // (_THREADS * width))
@@ -158,6 +159,22 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
     result = np.dtype(bool) if kind == "bool" else dtype
     shape, size = whole.shape, whole.size
     return Recipe(made, cupy.ndarray, shape, result, (blocks,), size, tuple(inputs))
+
+
+def _layout(
+    shape: tuple[int, ...], whole: tuple[int, ...], width: int
+) -> tuple[str | None, tuple[int, ...]]:
+    """An input's layout in the kernel, None for none, and how it is repeated."""
+    if shape == whole:
+        return "same", ()
+    groups = _groups(shape, whole)
+    if groups is None or len(groups) > 2:
+        return None, ()
+    *outer, (inner, count) = groups or [(1, 1)]
+    repeats = (inner, count, *(number for group in outer for number in group))
+    if inner % width == 0:
+        return "runs", repeats
+    return "rows" if inner == 1 and count % width == 0 else "spread", repeats
 
 
 def _are_mixed(floats: set[Any], dtype: Any) -> bool:
@@ -178,23 +195,24 @@ def _key(value: Any) -> Any:
     return None
 
 
-def _make(formula: Any, floating: str, writes: bool, kinds: Any) -> Any:
+def _make(
+    formula: Any, floating: str, writes: bool, kinds: Any, width: int, index: str
+) -> Any:
     dtype = np.dtype(np.float64 if floating == "float64" else np.float32)
     body, kind = written(formula, dtype, writes, kinds)
-    width = 8 if floating in ("float16", "bfloat16") else 16 // dtype.itemsize
     inputs = tuple(
-        (ELEMENTS[kind[0]], kind[1]) for kind in kinds if isinstance(kind, tuple)
+        (ELEMENTS[kind[0]], *kind[1:]) for kind in kinds if isinstance(kind, tuple)
     )
-    output = "bool" if kind == "bool" else ELEMENTS[floating]
     code = kernel(
         "elementwise",
         wide=wide(dtype),
         inputs=inputs,
-        output=output,
+        output="bool" if kind == "bool" else ELEMENTS[floating],
         body=body,
         width=width,
+        index=index,
     )
-    return code, width, kind
+    return code, kind
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -214,10 +232,11 @@ def cast(x: Any, dtype: Any) -> Any:
         made = kernel(
             "elementwise",
             wide=wide(x.dtype, dtype),
-            inputs=((ELEMENTS[x.dtype.name], "same"),),
+            inputs=((ELEMENTS[x.dtype.name], "same", False),),
             output=ELEMENTS[dtype.name],
             body=("y = x0;",),
             width=_CAST,
+            index="long long",
         )
         fine = not (x.data.ptr | y.data.ptr) & 31
         made((blocks,), (_THREADS,), (x, y, x.size, fine))
@@ -255,12 +274,33 @@ def repeated(shape: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int] 
 
     None where the axes that are repeated are not all before and after the others.
     """
-    lead = len(whole) - len(shape)
-    sizes = (1,) * lead + shape
-    kept = [i for i, n in enumerate(sizes) if n != 1]
-    if not kept:
-        return 1, 1
-    first, last = kept[0], kept[-1]
-    if sizes[first : last + 1] != whole[first : last + 1]:
+    groups = _groups(shape, whole)
+    if groups is None or len(groups) > 1:
         return None
-    return prod(whole[last + 1 :]), prod(sizes)
+    return groups[0] if groups else (1, 1)
+
+
+def _groups(
+    shape: tuple[int, ...], whole: tuple[int, ...]
+) -> list[tuple[int, int]] | None:
+    """`repeated` of each group of axes between others that are repeated.
+
+    None where shapes do not broadcast.
+    """
+    sizes = (1,) * (len(whole) - len(shape)) + shape
+    groups: list[tuple[int, int]] = []
+    inner, before = 1, False
+    for own, n in zip(reversed(sizes), reversed(whole), strict=True):
+        if own not in (1, n):
+            return None
+        if n == 1:
+            continue
+        if own == 1:
+            before = False
+        elif before:
+            groups[0] = groups[0][0], groups[0][1] * n
+        else:
+            groups.insert(0, (inner, n))
+            before = True
+        inner *= n
+    return groups

@@ -33,8 +33,8 @@ def laid_out(x: Any, batch: tuple[int, ...]) -> Any:
     """x, copied where its matrices cannot be described or 16 bytes be read at once."""
     import cupy
 
-    if described(x, batch) is None:
-        x = contiguous(x)
+    if described(x, batch) is None:  # columns side by side are moved as rows are
+        x = contiguous(x.mT).mT if x.strides[-2] == x.itemsize else contiguous(x)
     if x.data.ptr % 16:
         x = x.copy()
     if described(x, batch) is None:
