@@ -109,10 +109,10 @@ def svm_kernel(
     if kernel == "RBF":
         wide, others = x.astype(np.float64), vectors.astype(np.float64)
         own = (wide * wide).sum(axis=1, keepdims=True)
-        apart = own + (others * others).sum(axis=1) - 2 * (wide @ others.T)
+        apart = own + (others * others).sum(axis=1) - 2 * matmul(wide, others.T)
         apart = xp.where(xp.isinf(own), own, apart)  # inf - inf would be NaN
         return xp.exp(apart * -gamma).astype(x.dtype)
-    product = x @ vectors.T
+    product = matmul(x, vectors.T)
     if kernel == "LINEAR":
         return product
     moved = product * gamma + coef0

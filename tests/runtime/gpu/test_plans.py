@@ -356,6 +356,53 @@ def test_plans_and_eager_work_in_turn_on_streams():
             same((y, w, plain), (y2, w2, w2))
 
 
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:ExternalStream is deprecated")
+def test_plans_beside_pytorch_on_its_streams():
+    import cupy
+
+    torch = pytest.importorskip("torch")
+    model, x = Net().to("cuda"), tensor(4, 3, 32, 32)
+    fast, wanted = burnish.compile(model), model(x)
+    streams = [torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.default_stream()]
+    weight = torch.randn(600, 600, device="cuda") / 30
+    product = weight
+    for _ in range(20):
+        product = product @ weight
+    torch.cuda.synchronize()
+    found = []
+    for turn in range(30):
+        stream = streams[turn % 3]
+        with torch.cuda.stream(stream), cupy.cuda.ExternalStream(stream.cuda_stream):
+            theirs = weight
+            for _ in range(20):
+                theirs = theirs @ weight
+            moved = torch.from_dlpack(x.data) + 0 * theirs[0, 0]
+            y = fast(Tensor(cupy.from_dlpack(moved)).to("cuda"))
+            found.append((y, theirs, torch.from_dlpack(y.data) * 1))
+    torch.cuda.synchronize()
+    for y, theirs, copied in found:
+        same(y, wanted)
+        assert torch.equal(copied, torch.from_dlpack(y.data))
+        torch.testing.assert_close(theirs, product)
+
+
+def test_plans_share_weights():
+    import cupy
+
+    model = nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 4096))
+    fast, size = burnish.compile(model.to("cuda")), 2 * 4096**2 * 4
+    fast(tensor(1, 4096))
+    fast(tensor(1, 4096))
+    used = cupy.get_default_memory_pool().used_bytes
+    before = used()
+    for batch in (2, 3, 4, 5):
+        fast(tensor(batch, 4096))
+        fast(tensor(batch, 4096))
+    assert len(plans(fast)) == 5
+    assert used() - before < size
+
+
 def test_many_threads_of_python():
     import threading
 
