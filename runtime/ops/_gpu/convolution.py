@@ -240,4 +240,4 @@ def _slopes(x, g, w):
 
 
 _ROOM = 128
-_THIN = 4  # channels of pictures: cuDNN's TF32 takes twice the time of a product
+_THIN = 4  # channels of pictures: cuDNN's TF32 kernel takes long for them

@@ -128,7 +128,7 @@ class Elementwise(Optimizer):
         groups: dict[Any, list[Any]] = {}
         for path, param, gradient, rate in updates:
             weight, device = param.data, param.device
-            if device.kind != "cuda" or not weight._c_contiguous:
+            if device.kind != "cuda" or not weight.flags.c_contiguous:
                 rest.append((path, param, _single(gradient), rate))
                 continue
             state = self._prepared(path, param, weight)
