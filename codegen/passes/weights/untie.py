@@ -6,7 +6,8 @@ is a weight of its own, unless a module that is called again reads it. The newer
 and both for transposed ones, leave no trace but the scopes: what modules of one list
 read in the same place ("layers.0.norm", "layers.1.norm") was one weight each, and so
 was what any modules read whose elements are all the same number: fresh biases and
-scales, which `fresh` knows without scopes too. Tables, too, are merged where some of a
+scales, which `fresh` knows without scopes too. What each module computes from such a
+weight alone (`-exp(a)`) is merged with it. Tables, too, are merged where some of a
 list's modules have equal ones. What the file itself uses twice stays one, and so does
 what a name says is of a module that none of the readers is in.
 """
@@ -39,12 +40,15 @@ _CALL = re.compile(r"_\d+")
 _BEHIND = 1_000_000
 #: Operators whose operands are weights, whatever the exporter calls them.
 _WEIGHTED = having(Trait.PRODUCT | Trait.CONVOLUTION)
+#: Operators that weights alone go through, such as `-exp(a)`.
+_STEPS = having(Trait.ELEMENTWISE)
 
 
 def untie_weights(model: ir.Model, account: Account) -> bool:
     """Undo what both of torch's exporters do to equal weights."""
     parameters = _parameters(model)
     changed = _by_names(model, account, parameters)
+    changed |= _computed_apart(model, account)
     for value in list(model.graph.initializers.values()):
         changed |= fresh_apart(model, value, account)
         changed |= _by_scopes(model, value, account, parameters)
@@ -86,6 +90,44 @@ def _by_scopes(
             node.replace_input_with(index, copy)
     account.did(f"weight that {len(places)} modules shared", name)
     return True
+
+
+def _computed_apart(model: ir.Model, account: Account) -> bool:
+    """Give each module of a list its own copy of a step that weights alone go through.
+
+    The weights follow, once their readers are apart.
+    """
+    changed = False
+    for node in list(model.graph):
+        output = node.outputs[0]
+        if node.op_type not in _STEPS or not all(map(constants.trains, node.inputs)):
+            continue
+        places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
+        for reader, index in output.uses():
+            places[_path(reader)].append((reader, index))
+        shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
+        if len(places) < 2 or len(shapes) > 1:
+            continue
+        first, *others = places
+        if _path(node) not in places:  # its constant was no module's
+            _put_beside(node, places[first][0][0])
+        for place in others:
+            step = ir.Node("", node.op_type, node.inputs, node.attributes.values())
+            _put_beside(step, places[place][0][0])
+            step.outputs[0].type = output.type
+            step.outputs[0].shape = output.shape
+            assert node.graph is not None
+            node.graph.insert_before(places[place][0][0], step)
+            for each, index in places[place]:
+                each.replace_input_with(index, step.outputs[0])
+        account.did(f"step that {len(places)} modules shared", g.label(node))
+        changed = True
+    return changed
+
+
+def _put_beside(node: ir.Node, reader: ir.Node) -> None:
+    node.name = reader.name
+    node.metadata_props.update(reader.metadata_props)
 
 
 def _is_a_readers(name: str, places: Iterable[tuple[str, ...]]) -> bool:
