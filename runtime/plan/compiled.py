@@ -90,6 +90,8 @@ class Compiled(Generic[P, R]):
     ):
         functools.update_wrapper(self, function, updated=())
         self._function, self._off, self._precision = function, off, precision
+        accepts = getattr(getattr(type(function), "forward", None), "inputs", None)
+        self._takes_arrays = accepts is not None
         self._rooms: dict[int, Room] = {}
         self._lock = threading.RLock()
         self._begin()
@@ -113,7 +115,7 @@ class Compiled(Generic[P, R]):
                 self._begin()
         quick = None if options else self._quick_key(args)
         if quick is None and self._takes_arrays:
-            args, options = self._as_tensors((args, options))
+            args, options = self._as_tensors(args, options)
             quick = None if options else self._quick_key(args)
         known = self._quick.get(quick) if quick else None
         if known is not None and known.surroundings == self._surroundings():
@@ -155,7 +157,7 @@ class Compiled(Generic[P, R]):
         """
         if self._steps.are_made:
             return f"{self._name}{self._steps.summary(args, options)}"
-        found, given = self._found(*self._as_tensors((args, options)))
+        found, given = self._found(*self._as_tensors(args, options))
         if isinstance(found, Unplanned):
             return f"{self._name} runs eagerly: {found.why}"
         shown = listed if isinstance(found, Plan) else listed_on_gpu
@@ -165,7 +167,7 @@ class Compiled(Generic[P, R]):
         self, *args: P.args, **options: P.kwargs
     ) -> Plan | GraphPlan | Unplanned:
         """The plan of a call with such arguments, made if there is none."""
-        given = self._as_tensors((args, options))
+        given = self._as_tensors(args, options)
         found: Plan | GraphPlan | Unplanned = self._found(*given)[0]
         return found
 
@@ -223,21 +225,16 @@ class Compiled(Generic[P, R]):
                 key.append(data.item())
         return tuple(key)
 
-    @property
-    def _takes_arrays(self) -> bool:
-        """Whether the function is a module that says which inputs it accepts."""
-        return hasattr(getattr(type(self._function), "forward", None), "inputs")
-
-    def _as_tensors(self, given: Any) -> Any:
+    def _as_tensors(self, args: Any, options: Any) -> Any:
         """NumPy's arrays as tensors, as a module that accepts both makes them."""
         if not self._takes_arrays:
-            return given
+            return args, options
         device = self._function.device  # type: ignore[attr-defined]
-
-        def made(item: Any) -> Any:
-            return Tensor(item, device=device) if type(item) is np.ndarray else item
-
-        return mapped(given, made)
+        args = [Tensor(a, None, device) if type(a) is np.ndarray else a for a in args]
+        if options:
+            made = self._as_tensors(options.values(), {})[0]
+            options = dict(zip(options, made, strict=True))
+        return tuple(args), options
 
     def _surroundings(self) -> tuple[Any, ...]:
         """The settings, besides arguments and modules, that a plan depends on."""
