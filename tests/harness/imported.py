@@ -8,13 +8,13 @@ from typing import Any
 
 import onnx
 
-from burnish.codegen.pipeline import Options, generate, write
+from burnish.codegen.pipeline import Generated, Options, generate, write
 
 
-def imported(source: Path | onnx.ModelProto | str, folder: Path) -> Any:
+def imported(source: Path | onnx.ModelProto | Generated | str, folder: Path) -> Any:
     """The generated class's instance with the file's weights.
 
-    source: a file, a model, or one in ONNX's text form.
+    source: a file, a model, one in ONNX's text form, or what is generated already.
     """
     if isinstance(source, str):
         source = onnx.parser.parse_model(source)
@@ -23,13 +23,10 @@ def imported(source: Path | onnx.ModelProto | str, folder: Path) -> Any:
         path = folder / "model.onnx"
         onnx.save(source, path)
         source = path
-    generated = generate(source, Options(name="generated"))
-    write(generated, folder)
-    return load_class(folder / "generated.py").from_file(
-        folder / "generated.safetensors"
-        if generated.weights or generated.metadata
-        else None
-    )
+    if not isinstance(source, Generated):
+        source = generate(source, Options(name="generated"))
+    module, *stored = write(source, folder)
+    return load_class(module).from_file(*stored)
 
 
 def load_class(path: Path) -> Any:

@@ -122,7 +122,7 @@ def test_attention(tmp_path, name, dynamo):
         assert line in made.text
         shapes = {key: tuple(held.shape) for key, held in model.state_dict().items()}
         assert {e.path: tuple(e.weight.shape) for e in made.weights} == shapes
-    ours = imported(path, tmp_path)(*(Tensor(x.numpy()) for x in inputs))
+    ours = imported(made, tmp_path)(*(Tensor(x.numpy()) for x in inputs))
     theirs = model(*inputs)
     if not isinstance(theirs, tuple):
         ours, theirs = (ours,), (theirs,)
