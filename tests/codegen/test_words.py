@@ -294,26 +294,30 @@ def test_literals(value, words):
     assert literal(value) == words
 
 
-@pytest.mark.parametrize(
-    ("tree", "words"),
-    [
-        (Subscript(A, (Slice(),)), "a[:]"),
-        (Subscript(A, (Slice(), Literal(0))), "a[:, 0]"),
-        (Subscript(A, (Slice(None, BinOp("+", B, C)),)), "a[: b + c]"),
-        (Subscript(A, (Slice(B, None, Literal(-1)),)), "a[b::-1]"),
-        (Subscript(A, (Literal(...), Literal(None))), "a[..., None]"),
-        (Subscript(Literal(-1), (Literal(0),)), "(-1)[0]"),
-        (Attribute(Literal(1), "real"), "(1).real"),
-        (Attribute(UnaryOp("-", A), "T"), "(-a).T"),
-        (UnaryOp("-", BinOp("**", A, B)), "-(a**b)"),
-        (BinOp("**", UnaryOp("-", A), B), "(-a) ** b"),
-        (BinOp("@", A, Attribute(B, "mT")), "a @ b.mT"),
-        (Call("f", (UnaryOp("*", A),)), "f(*a)"),
-        (SelfAttr(("layers", 0, "conv")), "self.layers[0].conv"),
-        (Repeat(Call("Block"), Literal(2)), "[Block() for _ in range(2)]"),
-        (Method(Name("self"), "f", (), (("a", Literal(1)),)), "self.f(a=1)"),
-    ],
-)
+SPELLING = [
+    (Subscript(A, (Slice(),)), "a[:]"),
+    (Subscript(A, (Slice(), Literal(0))), "a[:, 0]"),
+    (Subscript(A, (Slice(None, BinOp("+", B, C)),)), "a[: b + c]"),
+    (Subscript(A, (Slice(B, None, Literal(-1)),)), "a[b::-1]"),
+    (Subscript(A, (Literal(...), Literal(None))), "a[..., None]"),
+    (Subscript(Literal(-1), (Literal(0),)), "(-1)[0]"),
+    (Attribute(Literal(1), "real"), "(1).real"),
+    (Attribute(UnaryOp("-", A), "T"), "(-a).T"),
+    (UnaryOp("-", BinOp("**", A, B)), "-(a**b)"),
+    (BinOp("**", UnaryOp("-", A), B), "(-a) ** b"),
+    (BinOp("@", A, Attribute(B, "mT")), "a @ b.mT"),
+    (Call("f", (UnaryOp("*", A),)), "f(*a)"),
+    (SelfAttr(("layers", 0, "conv")), "self.layers[0].conv"),
+    (Repeat(Call("Block"), Literal(2)), "[Block() for _ in range(2)]"),
+    (Method(Name("self"), "f", (), (("a", Literal(1)),)), "self.f(a=1)"),
+]
+
+
+@pytest.mark.parametrize(("tree", "words"), SPELLING)
 def test_spelling(tree, words):
     assert text(tree, NAMES) == words
-    assert formatted(f"{words}\n") == f"{words}\n"
+
+
+def test_the_formatter_spells_them_so():
+    page = "".join(f"{words}\n" for _, words in SPELLING)
+    assert formatted(page) == page
