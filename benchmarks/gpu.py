@@ -11,9 +11,8 @@ burnish.compile round what products multiply.
 
 --bar: the steps of training alone, compiled, in each precision (fp32, tf32, bf16) or
 one of them, beside torch.compile's reduce-overhead mode (pictures channels-last,
-autocast for bf16); how far
-the gradients of the first step are from PyTorch's of float32, PyTorch's own in the same
-precision beside ours; and PyTorch's time over ours.
+autocast for bf16); how far the gradients of the first step are from PyTorch's of
+float32, PyTorch's own in the same precision beside ours; and PyTorch's time over ours.
 """
 
 from __future__ import annotations
