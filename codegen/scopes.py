@@ -19,6 +19,8 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
+#: `self.layers[1:](x)` calls a Sequential of that name, whose layers keep theirs.
+_CUT = "slice("
 #: Levels of modules; a path of more is none that a person wrote.
 _DEEPEST = 64
 
@@ -64,7 +66,7 @@ def _from_metadata(node: ir.Node) -> Scope:
         levels += [Level(part) for part in outer]
         levels.append(Level(last, kind.rpartition(".")[2]))
         path = name
-    return tuple(levels)
+    return tuple(level for level in levels if not level.name.startswith(_CUT))
 
 
 def scope_of_name(name: str) -> Scope:

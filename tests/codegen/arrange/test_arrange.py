@@ -258,3 +258,23 @@ def test_heads_in_front_of_rows_keep_their_width():
     check_source(
         graph(made, weights, x=(6, "rows", 8)), "return self.fc(x).reshape(1, 6, -1, 8)"
     )
+
+
+def test_a_slice_of_a_sequential_is_no_module():
+    """torch's newer exporter writes `self.out[1:](x)` as a module of its own."""
+    made = [
+        node("MatMul", "x block.out.0.weight", "a"),
+        node("Tanh", "a", "b"),
+        node("MatMul", "b block.out.2.weight", "c"),
+        node("Relu", "c", "y"),
+    ]
+    cut = "block.out.slice(1, None, None)"
+    inside = (("block.out.0",), ("block",), (cut, f"{cut}.2"), ())
+    for each, scopes in zip(made, inside, strict=True):
+        entry = each.metadata_props.add(key="pkg.torch.onnx.name_scopes")
+        block = ["block"] if scopes else []
+        entry.value = repr(["", *dict.fromkeys([*block, *scopes]), "n"])
+    weights = {f"block.out.{n}.weight": floats(4, 4, seed=n) for n in (0, 2)}
+    text = check_source(graph(made, weights, x=("batch", 4)))
+    assert "slice" not in text
+    assert "self.out[2](ops.tanh(self.out[0](x)))" in text, text
