@@ -48,7 +48,7 @@ class Fitting:
     epochs: int
     metrics: dict[str, list[Metric]]
     accumulate: int
-    compile: bool | str
+    compile: dict[str, Any] | None
     store: EventStore
     audience: Audience
     checkpointer: Checkpointer | None
@@ -169,11 +169,8 @@ class Fitting:
         return None if self._is_whole else self._planned(self._gradient_step)
 
     def _planned(self, function: Any) -> Any:
-        """A function as plans in the precision asked for; None where none is wanted."""
-        if not self.compile:
-            return None
-        precision = self.compile if isinstance(self.compile, str) else "fp32"
-        return compile(function, precision=precision)
+        """A function as plans with the options asked for; None where none is wanted."""
+        return None if self.compile is None else compile(function, **self.compile)
 
     def _whole_step(self, batch: Any, rate: float) -> tuple[Any, Any]:
         """A batch, and the optimizer's step: the item's class, and what it holds."""
@@ -209,7 +206,8 @@ class Fitting:
     def _stepped(self, rate: float, gradients: GradientsParams) -> None:
         """The optimizer's step, but for one whose scaled losses have overflowed."""
         device = self.model.device
-        is_scaled = self.compile == "fp16" and device.inner().kind == "cuda"
+        precision = (self.compile or {}).get("precision")
+        is_scaled = precision == "fp16" and device.inner().kind == "cuda"
         skips = is_scaled and live.numbers() is None  # a graph skips by itself
         with device.computing():
             if not skips or are_finite(gradients):

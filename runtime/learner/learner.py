@@ -10,8 +10,9 @@ trained = learner.fit(train_batches, valid_batches)
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -34,11 +35,29 @@ from burnish.learner.parallel import Together
 from burnish.learner.stopping import EarlyStopping
 from burnish.nn import Module
 from burnish.optim import Constant, Optimizer, Schedule
+from burnish.plan.compiled import compile as burnish_compile
 from burnish.record import DefaultRecorder, Recorder
 
 _SPLITS = ("train", "valid")
 _LATEST = KeepLast(2)
 _LOSS = (Loss(),)
+
+
+def _plan_options(asked: bool | str | Mapping[str, Any]) -> dict[str, Any] | None:
+    """The options of `burnish.compile` that are asked for; None where steps are eager.
+
+    Raises InputError for an option that it does not have.
+    """
+    if isinstance(asked, bool):
+        return {} if asked else None
+    options = {"precision": asked} if isinstance(asked, str) else dict(asked)
+    known = list(inspect.signature(burnish_compile).parameters)[1:]
+    if unknown := sorted(set(options) - set(known)):
+        raise InputError(
+            f"Learner compile: expected options among {', '.join(known)}, "
+            f"got {unknown[0]!r}"
+        )
+    return options
 
 
 class Learner:
@@ -57,7 +76,8 @@ class Learner:
     accumulate: batches an optimizer step; their gradients are averaged.
     compile: whole steps, from batch to optimizer, are `burnish.compile`d: one plan
     for batches of one shape; up to the gradients with accumulate or several workers.
-    "bf16", or another precision of `burnish.compile`, is that of the steps.
+    "bf16", or another precision of `burnish.compile`, is that of the steps; a dict
+    has any of its options: `{"precision": "bf16", "tolerance": 1e-5}`.
     resume: the epoch to continue after, or "last" for the latest checkpoint, if
     there is one; overwrite: start anew in a directory that holds a run.
     log: the application log's name in the directory; None installs none.
@@ -80,7 +100,7 @@ class Learner:
         recorder: Recorder | None = None,
         early_stopping: EarlyStopping | None = None,
         accumulate: int = 1,
-        compile: bool | str = False,  # noqa: A002 - the word for it
+        compile: bool | str | Mapping[str, Any] = False,  # noqa: A002 - the word for it
         renderer: Renderer | None = None,
         loggers: Sequence[MetricLogger] | None = None,
         interrupter: Interrupter | None = None,
@@ -114,7 +134,7 @@ class Learner:
                 )
         self.accumulate = accumulate
         self.workers = workers or Group()
-        self.compile = compile
+        self.compile = _plan_options(compile)
         self.artifacts = Artifacts(
             Path(directory) if directory and self.workers.is_first else None,
             [checkpoints] if callable(checkpoints) else checkpoints,

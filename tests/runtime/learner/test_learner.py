@@ -80,6 +80,26 @@ def test_accumulated_gradients_are_those_of_the_larger_batch(learner):
         np.testing.assert_allclose(value, large.state_dict()[key], rtol=2e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        (False, None),
+        (True, {}),
+        ("tf32", {"precision": "tf32"}),
+        ({"tolerance": 1e-5}, {"tolerance": 1e-5}),
+        ({}, {}),
+    ],
+)
+def test_steps_are_compiled_with_the_options_asked_for(learner, asked, options):
+    assert learner(compile=asked).compile == options
+
+
+def test_an_option_that_plans_do_not_have_is_refused(learner):
+    expected = "Learner compile: expected options among .*tolerance.*, got 'tol'"
+    with pytest.raises(InputError, match=expected):
+        learner(compile={"tol": 1e-5})
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("rate", [0.01, optim.Cosine(0.01, steps=9)], ids=str)
 def test_compiled_steps_are_the_plain_ones(learner, rate, accumulate):

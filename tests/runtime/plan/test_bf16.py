@@ -311,3 +311,4 @@ def test_a_learner_trains_in_bf16():
     exact, fast = trained(True), trained("bf16")
     off = np.linalg.norm(fast - exact) / np.linalg.norm(exact)
     assert 0 < off < 0.02
+    np.testing.assert_array_equal(trained({"precision": "bf16"}), fast)
