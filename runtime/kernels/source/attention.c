@@ -134,9 +134,8 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     for (int64_t t = 0; t < r->queries; t += QUERIES) {
         const int64_t n = r->queries - t < QUERIES ? r->queries - t : QUERIES;
         const int64_t some = seen_by(r, t + n - 1, seen);  // of these queries together
-        for (int64_t j = 0; j < some; j += LANES)
-            products(n, q + t * r->q_row, r->q_row, r->size, keys + j * r->size,
-                     scores + j, s);
+        products(n, q + t * r->q_row, r->q_row, 1,
+                 (panels_of_rows){keys, r->size, r->size * LANES}, some, scores, s);
         for (int64_t i = 0; i < n; i++) {
             float *row = scores + i * s;
             const int64_t own = seen_by(r, t + i, seen);
@@ -148,8 +147,7 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
             if (drop) drop_some(drop, (row0 + t + i) * r->keys, own, row);
             memset(row + own, 0, 4 * (size_t)(some - own));
         }
-        for (int64_t j = 0; j < e; j += LANES)
-            products(n, scores, s, some, values + j * seen, rows + j, e);
+        products(n, scores, s, 1, (panels_of_rows){values, some, seen * LANES}, e, rows, e);
         for (int64_t i = 0; i < n; i++)
             memcpy(out + (t + i) * r->out_row, rows + i * e, 4 * (size_t)r->values);
     }

@@ -50,19 +50,13 @@ static float row_product(const float *x, const float *y, int64_t n) {
 // out (m, n) = x (m, k) times panels w (n / LANES, k, LANES); a row of out has `step`.
 static void times_panels(const float *x, int64_t row, int64_t m, int64_t k, const float *w,
                          int64_t n, float *out, int64_t step) {
-    for (int64_t j = 0; j < n; j += LANES)
-        for (int64_t i = 0; i < m; i += MOST_ROWS)
-            products(m - i < MOST_ROWS ? m - i : MOST_ROWS, x + i * row, row, k, w + j * k,
-                     out + i * step + j, step);
+    products(m, x, row, 1, (panels_of_rows){w, k, k * LANES}, n, out, step);
 }
 
 // The same of x (k, m) turned.
 static void turned_times_panels(const float *x, int64_t row, int64_t m, int64_t k,
                                 const float *w, int64_t n, float *out, int64_t step) {
-    for (int64_t j = 0; j < n; j += LANES)
-        for (int64_t i = 0; i < m; i += MOST_ROWS)
-            products_of_columns(m - i < MOST_ROWS ? m - i : MOST_ROWS, x + i, row, k,
-                                w + j * k, out + i * step + j, step);
+    products(m, x, 1, row, (panels_of_rows){w, k, k * LANES}, n, out, step);
 }
 
 // One query's scores of some keys, from key `start` on, as its weights.

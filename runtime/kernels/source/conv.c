@@ -22,8 +22,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     const conv_record *record = p->record;
     const int n = NR * PARTS;
     vec acc[MOST_PIXELS][MOST_VECTORS], sums[MOST_PIXELS][MOST_VECTORS];
-    int64_t left = SUMMED, lines = p->lines;
-    const float *ahead = p->ahead;
+    int64_t left = SUMMED;
+    asked ahead = p->ahead;
     int is_split = 0;
     // A sum of many products errs as its own size does: a bias is added to it behind them.
     const int is_short = record->blocks == 1 && p->t->n_last == 1
@@ -55,12 +55,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 const int64_t rest = runs->length - k;
                 const int64_t until = k + (rest < SUMMED ? rest : SUMMED);
                 left -= until - k;
-                if (lines > 0) {
-                    int64_t some = ((until - k) * p->pace >> 8) + 1;
-                    lines -= some;
-                    for (; some > 0; some--, ahead += LANES)
-                        __builtin_prefetch(ahead, 0, 2);
-                }
+                ask_ahead(&ahead, until - k);
                 for (; k < until; k++, w += NR * LANES) {
                     vec ws[MOST_VECTORS];
                     UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
@@ -103,16 +98,19 @@ void conv_tile(const piece *p) {
 
 int64_t tile_rows(int64_t blocks) { return blocks <= MOST_BLOCKS ? ROWS[blocks] : 0; }
 
-// Weights to bring into the second-level cache while some tiles are computed.
+// Weights to bring into the second-level cache while `tiles` from `first` on are
+// computed, `pace` lines for 256 products.
 typedef struct {
-    const float *weight;
-    int64_t lines, first, tiles;
+    lines of;
+    int64_t first, tiles, pace;
 } next;
 
 // weight: of `size` floats, read after `count` tiles from `first` on.
-static next after(const float *weight, int64_t size, int64_t first, int64_t count) {
+static next after(const conv_record *r, const float *weight, int64_t size, int64_t first,
+                  int64_t count) {
     const int64_t some = 8 * size > ROOM ? 1 : count;
-    return (next){weight, weight ? size / LANES : 0, first + count - some, some};
+    const lines of = {weight, weight ? 1 : 0, size / LANES, 0};
+    return (next){of, first + count - some, some, 256 * r->nr / some + 1};
 }
 
 static void finish(const conv_record *r, float *out, const int32_t *to, int64_t rows) {
@@ -164,12 +162,18 @@ static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t
         .t = t,
         .record = r,
     };
-    if (n.lines && i >= n.first) {
-        const int64_t low = n.lines * (i - n.first) / n.tiles;
-        const int64_t behind = n.lines * (i - n.first + 1) / n.tiles;
-        p.ahead = n.weight + low * LANES;
-        p.lines = behind - low;
-        p.pace = 256 * r->nr / n.tiles + 1;
+    if (n.of.rows && i >= n.first) {
+        const int64_t all = n.of.rows * n.of.row;
+        const int64_t low = all * (i - n.first) / n.tiles;
+        const int64_t behind = all * (i - n.first + 1) / n.tiles, in_row = low % n.of.row;
+        p.ahead = (asked){
+            .at = n.of.first + low / n.of.row * n.of.step + in_row * LANES,
+            .lines = behind - low,
+            .pace = n.pace,
+            .row = n.of.row,
+            .left = n.of.row - in_row,
+            .jump = n.of.step - (n.of.row - 1) * LANES,
+        };
     }
     if (r->width && channel + r->nr * LANES > r->width) {
         cut_tile(p, r->width - channel);
@@ -215,9 +219,12 @@ static void packed_tiles(const conv_record *r, const call *c, int64_t part, int6
 #endif
         } else if (u == first || i == 0)
             pack_panel(&pack, weight, group, space);
-        one_tile(r, c, group, i, space, (next){0});
-        if ((group + 1) * r->n_tiles < behind && !r->of_block)
-            prefetch_panel(&pack, weight, group + 1, i, r->n_tiles);
+        next n = {0};
+        if ((group + 1) * r->n_tiles < behind && !r->of_block) {
+            n = (next){.of = panel_lines(&pack, weight, group + 1), .tiles = r->n_tiles};
+            n.pace = 256 * n.of.rows * n.of.row / (r->of_ins * r->of_taps * n.tiles) + 1;
+        }
+        one_tile(r, c, group, i, space, n);
     }
 }
 
@@ -228,7 +235,7 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
     const conv_record *r = record;
     const float *weight = at(c, r->weight), *ahead = at(c, r->ahead);
     if (ahead) ahead += r->ahead_groups * part / parts * r->ahead_step;
-    const next behind_all = after(ahead, r->ahead_step, 0, r->n_tiles);
+    const next behind_all = after(r, ahead, r->ahead_step, 0, r->n_tiles);
     if (r->by_group) {
         SHARE(r->groups * r->n_tiles);
         if (r->unpacked >= 0) {
@@ -240,7 +247,7 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
             const int64_t group = u / r->n_tiles;
             const float *w = weight + group * r->group_step;
             next n = behind_all;
-            if (group < last) n = after(w + r->group_step, r->group_step, 0, r->n_tiles);
+            if (group < last) n = after(r, w + r->group_step, r->group_step, 0, r->n_tiles);
             one_tile(r, c, group, u % r->n_tiles, w, n);
         }
         return;
@@ -252,9 +259,9 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
             const float *w = weight + g * r->group_step;
             next n = {0};
             if (start == first && g + 1 < r->groups)
-                n = after(w + r->group_step, r->group_step, start, end - start);
+                n = after(r, w + r->group_step, r->group_step, start, end - start);
             if (end == behind && g + 1 == r->groups)
-                n = after(ahead, r->ahead_step, start, end - start);
+                n = after(r, ahead, r->ahead_step, start, end - start);
             for (int64_t i = start; i < end; i++) one_tile(r, c, g, i, w, n);
         }
     }

@@ -5,13 +5,19 @@
 
 enum { MOST_PIXELS = 14, MOST_BLOCKS = 4 };  // of a tile
 
+// Weights that are read later: `lines` cache lines to ask for, `pace` for 256 products.
+// They lie in rows of `row` lines; `left` are left of the first, `jump` floats lead from
+// the last line of one to the next.
+typedef struct {
+    const float *at;
+    int64_t lines, pace, row, left, jump;
+} asked;
+
 // Fields that the kernel reads: blocks, nr, x_step, weight_step, out_step, act.
 typedef struct {
     const float *x, *weight, *bias, *residual;
     float *out;
-    const float *ahead;  // weights that are read later,
-    int64_t lines;       // so many cache lines of them to ask for,
-    int64_t pace;        // so many for 256 products
+    asked ahead;
     const int32_t *from, *to;
     const run *runs;
     const tile *t;

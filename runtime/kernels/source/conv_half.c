@@ -16,8 +16,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         acc[r][j] = (vec){0};
     ask_for_results(R, NR, p);
     const uint16_t *x = (const uint16_t *)p->x, *weight = (const uint16_t *)p->weight;
-    int64_t lines = p->lines;
-    const float *ahead = p->ahead;
+    asked ahead = p->ahead;
     for (int64_t block = 0; block < record->blocks; block++) {
         const int is_last = block == record->blocks - 1;
         const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);
@@ -27,11 +26,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             UNROLLED for (int r = 0; r < R; r++)
                 at[r] = x + runs->x + (stride ? p->from[0] + r * stride : p->from[r]);
             const uint16_t *w = weight + (int64_t)runs->weight * (NR * LANES);
-            if (lines > 0) {
-                int64_t some = (runs->length * p->pace >> 9) + 1;
-                lines -= some;
-                for (; some > 0; some--, ahead += LANES) __builtin_prefetch(ahead, 0, 2);
-            }
+            ask_ahead(&ahead, runs->length / 2);
             for (int64_t k = 0; k < runs->length; k += 2, w += 2 * NR * LANES) {
                 __m512bh ws[MOST_BLOCKS];
                 UNROLLED for (int j = 0; j < NR; j++)

@@ -30,6 +30,19 @@ enum { MOST_VECTORS = MOST_BLOCKS * PARTS };
     X(1, 2, S) X(2, 2, S) X(3, 2, S)
 #endif
 
+// Ask for the lines that are due with so many products.
+INLINE void ask_ahead(asked *a, int64_t products) {
+    if (a->lines <= 0) return;
+    int64_t some = (products * a->pace >> 8) + 1;
+    a->lines -= some;
+    for (; some > 0; some--) {
+        __builtin_prefetch(a->at, 0, 2);
+        const int is_last = --a->left == 0;
+        if (is_last) a->left = a->row;
+        a->at += is_last ? a->jump : LANES;
+    }
+}
+
 // Where the results go, which is seldom in cache; a sum to add often is there too.
 INLINE void ask_for_results(const int R, const int NR, const piece *p) {
     const int is_deep = p->t->n_last && p->runs[p->t->last].length > LANES;

@@ -4,32 +4,18 @@
 
 enum { CHUNK = 48 };  // rows of a unit
 
-INLINE void some_rows(const matmul_record *r, int64_t few, const float *x, const float *w,
-                      float *y, int64_t ys) {
-    if (r->a_column == 1)
-        products(few, x, r->a_row, r->k, w, y, ys);
-    else
-        products_of_columns(few, x, r->a_column, r->k, w, y, ys);
-}
-
+// A last panel that has columns behind the row's end is computed aside.
 static void rows_times(const matmul_record *r, const float *a, const float *w,
                        float *out, int64_t rows) {
-    float aside[MOST_ROWS * LANES];
-    for (int64_t j = 0; j < r->n; j += LANES) {
-        const int64_t some = r->n - j < LANES ? r->n - j : LANES;
-        for (int64_t i = 0; i < rows; i += MOST_ROWS) {
-            const int64_t few = rows - i < MOST_ROWS ? rows - i : MOST_ROWS;
-            const float *x = a + i * r->a_row;
-            float *y = out + i * r->n + j;
-            if (some == LANES) {
-                some_rows(r, few, x, w + j * r->k, y, r->n);
-                continue;
-            }
-            some_rows(r, few, x, w + j * r->k, aside, LANES);
-            for (int64_t k = 0; k < few; k++)
-                memcpy(y + k * r->n, aside + k * LANES, 4 * (size_t)some);
-        }
-    }
+    float aside[CHUNK * LANES];
+    const int64_t whole = r->n / LANES * LANES, some = r->n - whole, apart = r->k * LANES;
+    products(rows, a, r->a_row, r->a_column, (panels_of_rows){w, r->k, apart}, whole, out,
+             r->n);
+    if (!some) return;
+    const panels_of_rows last = {w + whole * r->k, r->k, apart};
+    products(rows, a, r->a_row, r->a_column, last, LANES, aside, LANES);
+    for (int64_t k = 0; k < rows; k++)
+        memcpy(out + k * r->n + whole, aside + k * LANES, 4 * (size_t)some);
 }
 
 // A unit is some rows of a matrix; its other matrix is packed into the share's `space`.

@@ -21,6 +21,15 @@ static void columns(const shape *s, const float *x, int64_t some, int64_t input,
     for (int64_t start = 0; start < count; start += WIDTH) {
         const int64_t left = count - start, n = left < WIDTH ? left : WIDTH;
         vec rows[WIDTH];
+        if (s->taps == 1 && some == WIDTH && n == WIDTH) {  // most squares are whole
+            UNROLLED for (int i = 0; i < WIDTH; i++)
+                rows[i] = load(x + i * s->out_step + start);
+            turn(rows);
+            UNROLLED for (int j = 0; j < WIDTH; j++)
+                store(out + (k + j) * s->wide, rows[j]);
+            k += WIDTH;
+            continue;
+        }
         UNROLLED for (int i = 0; i < WIDTH; i++) {
             const float *from = x + i * s->out_step + start;
             rows[i] = i >= some                   ? (vec){0}
@@ -38,22 +47,23 @@ static void columns(const shape *s, const float *x, int64_t some, int64_t input,
 // The inputs of one block for WIDTH outputs.
 static void block(const pack_record *r, const shape *s, const float *x, int64_t some,
                   float *out) {
-    if (r->in_step == s->taps) {
+    if (r->in_step == s->taps)
         columns(s, x, some, 0, s->depth * s->taps, out);
-        return;
-    }
-    for (int64_t k = 0; k < s->depth; k++, x += r->in_step) {
-        if (s->taps > 1) {
-            columns(s, x, some, k, s->taps, out);
-            continue;
+    else
+        for (int64_t k = 0; k < s->depth; k++)
+            columns(s, x + k * r->in_step, some, k, s->taps, out);
+}
+
+// The same for all of a panel's outputs, `some`, where those of an input are side by side.
+static void whole_rows(const pack_record *r, const shape *s, const float *x, int64_t some,
+                       float *out) {
+    for (int64_t k = 0; k < s->depth; k++, x += r->in_step, out += s->wide)
+        for (int64_t lane = 0; lane < s->wide; lane += WIDTH) {
+            const int64_t rest = some - lane;
+            vec v = {0};
+            if (rest > 0) v = load_up_to(x + lane, rest);
+            store(out + lane, v);
         }
-        vec v = {0};
-        if (r->out_step == 1 && some == WIDTH)
-            v = load(x);
-        else
-            for (int64_t i = 0; i < some; i++) v[i] = x[i * r->out_step];
-        store(out + k * s->wide, v);
-    }
 }
 
 void pack_panel(const pack_record *r, const float *weights, int64_t panel, float *out) {
@@ -64,7 +74,9 @@ void pack_panel(const pack_record *r, const float *weights, int64_t panel, float
         const int64_t left = r->ins - start, n = left < r->depth ? left : r->depth;
         const shape s = {r->out_step, taps, n, r->wide, n + (n & r->half),
                          weights + r->groups * r->outs * r->ins * taps};
-        for (int64_t lane = 0; lane < r->wide; lane += WIDTH) {
+        const int by_rows = taps == 1 && r->out_step == 1;
+        if (by_rows) whole_rows(r, &s, x + start * r->in_step, r->outs - row, out);
+        for (int64_t lane = 0; lane < r->wide && !by_rows; lane += WIDTH) {
             const int64_t rest = r->outs - row - lane;
             const int64_t some = rest < 0 ? 0 : rest < WIDTH ? rest : WIDTH;
             block(r, &s, x + start * r->in_step + lane * r->out_step, some, out + lane);
@@ -79,26 +91,32 @@ void pack_panel(const pack_record *r, const float *weights, int64_t panel, float
 }
 
 // Its weights are rows, of outputs or of inputs; those of each are contiguous.
-void prefetch_panel(const pack_record *r, const float *weights, int64_t panel, int64_t part,
-                    int64_t parts) {
+lines panel_lines(const pack_record *r, const float *weights, int64_t panel) {
     const int64_t panels = (r->outs + r->wide - 1) / r->wide, row = panel % panels * r->wide;
     const int64_t left = r->outs - row, outs = left < r->wide ? left : r->wide;
     const int by_output = r->in_step == r->taps;
-    const int64_t rows = by_output ? outs : r->ins;
     const int64_t length = by_output ? r->ins * r->taps : outs * r->out_step;
-    const int64_t step = by_output ? r->out_step : r->in_step;
-    const int64_t lines = length / LANES + 1;  // it may begin within one
-    const float *x = weights + panel / panels * r->group_step + row * r->out_step;
-    SHARE(rows * lines);
-    for (int64_t u = first; u < behind; u++)
-        __builtin_prefetch(x + u / lines * step + u % lines * LANES, 0, 2);
+    return (lines){
+        .first = weights + panel / panels * r->group_step + row * r->out_step,
+        .rows = by_output ? outs : r->ins,
+        .row = length / LANES + 1,  // it may begin within one
+        .step = by_output ? r->out_step : r->in_step,
+    };
 }
 
 void pack(const void *record, const call *c, int64_t part, int64_t parts) {
     const pack_record *r = record;
     const int64_t panels = (r->outs + r->wide - 1) / r->wide;
     const int64_t size = (r->ins + (r->ins & r->half)) * r->taps * r->wide;
+    const float *weights = at(c, r->x);
     SHARE(r->groups * panels);
-    for (int64_t u = first; u < behind; u++)
-        pack_panel(r, at(c, r->x), u, (float *)at(c, r->out) + u * size);
+    for (int64_t u = first; u < behind; u++) {
+        if (u + 1 < behind) {
+            const lines next = panel_lines(r, weights, u + 1);
+            for (int64_t i = 0; i < next.rows; i++)
+                for (int64_t j = 0; j < next.row; j++)
+                    __builtin_prefetch(next.first + i * next.step + j * LANES, 0, 2);
+        }
+        pack_panel(r, weights, u, (float *)at(c, r->out) + u * size);
+    }
 }

@@ -4,6 +4,11 @@
 
 void pack_panel(const pack_record *r, const float *weights, int64_t panel, float *out);
 
-// Ask for a share of a panel's weights, part of parts, before they are packed.
-void prefetch_panel(const pack_record *r, const float *weights, int64_t panel, int64_t part,
-                    int64_t parts);
+// Cache lines in rows: `row` of them side by side, rows `step` floats apart.
+typedef struct {
+    const float *first;
+    int64_t rows, row, step;
+} lines;
+
+// Those of a panel's weights before they are packed.
+lines panel_lines(const pack_record *r, const float *weights, int64_t panel);

@@ -1,48 +1,72 @@
-// Products of a few rows with a panel of LANES columns.
+// Products of rows with panels of LANES columns.
 #pragma once
 #include "turn.h"
 
-#if WIDTH == 16  // accumulators, a row of the panel and one number fit the registers
-enum { MOST_ROWS = 12 };
+#if WIDTH == 16  // accumulators, a row of the panels and one number fit the registers
+enum { MOST_ROWS = 12, MOST_PANELS = 2 };
 #define EACH_COUNT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #else
-enum { MOST_ROWS = 6 };
+enum { MOST_ROWS = 6, MOST_PANELS = 1 };
 #define EACH_COUNT(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
 
-// R rows of x (distances xs, xi) times a panel w (k, LANES), to y (distance ys).
-INLINE void product(const int R, const float *x, int64_t xs, int64_t xi, int64_t k,
-                    const float *w, float *y, int64_t ys) {
-    vec acc[MOST_ROWS][PARTS];
-    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < PARTS; v++)
+// Panels of k rows, each `apart` behind the one before.
+typedef struct {
+    const float *w;
+    int64_t k, apart;
+} panels_of_rows;
+
+// R rows of x (distances xs, xi) times N panels, to y (distance ys).
+INLINE void product(const int R, const int N, const float *x, int64_t xs, int64_t xi,
+                    const panels_of_rows *p, float *y, int64_t ys) {
+    vec acc[MOST_ROWS][MOST_PANELS * PARTS];
+    const int n = N * PARTS;
+    const int64_t apart = p->apart;
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < n; v++)
         acc[r][v] = (vec){0};
-    for (int64_t i = 0; i < k; i++, w += LANES) {
-        vec row[PARTS];
-        UNROLLED for (int v = 0; v < PARTS; v++) row[v] = load(w + v * WIDTH);
+    const float *w = p->w;
+    for (int64_t i = 0; i < p->k; i++, w += LANES) {
+        vec row[MOST_PANELS * PARTS];
+        UNROLLED for (int v = 0; v < n; v++)
+            row[v] = load(w + v / PARTS * apart + v % PARTS * WIDTH);
         UNROLLED for (int r = 0; r < R; r++) {
             vec s = all(x[r * xs + i * xi]);
-            UNROLLED for (int v = 0; v < PARTS; v++) acc[r][v] += s * row[v];
+            UNROLLED for (int v = 0; v < n; v++) acc[r][v] += s * row[v];
         }
     }
-    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < PARTS; v++)
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < n; v++)
         store(y + r * ys + v * WIDTH, acc[r][v]);
 }
 
-static inline void products(int64_t rows, const float *x, int64_t xs, int64_t k,
-                            const float *w, float *y, int64_t ys) {
-#define ROWS(R) \
-    case R: product(R, x, xs, 1, k, w, y, ys); break;
-    switch (rows) { EACH_COUNT(ROWS) }
+INLINE void few_products(const int N, int64_t rows, const float *x, int64_t xs, int64_t xi,
+                         const panels_of_rows *p, float *y, int64_t ys) {
+#define ROWS(R) case R: product(R, N, x, xs, 1, p, y, ys); break;
+#define COLUMNS(R) case R: product(R, N, x, 1, xi, p, y, ys); break;
+    if (xi == 1)
+        switch (rows) { EACH_COUNT(ROWS) }
+    else
+        switch (rows) { EACH_COUNT(COLUMNS) }
 #undef ROWS
+#undef COLUMNS
 }
 
-// The same of rows that lie side by side: an element's next one is xi behind it.
-static inline void products_of_columns(int64_t rows, const float *x, int64_t xi, int64_t k,
-                                       const float *w, float *y, int64_t ys) {
-#define ROWS(R) \
-    case R: product(R, x, 1, xi, k, w, y, ys); break;
-    switch (rows) { EACH_COUNT(ROWS) }
-#undef ROWS
+// Rows of x times panels with n columns, up to whole ones: y has room for those.
+// x: distances xs between rows and xi between elements, one of which is 1.
+static inline void products(int64_t rows, const float *x, int64_t xs, int64_t xi,
+                            panels_of_rows p, int64_t n, float *y, int64_t ys) {
+    for (int64_t j = 0; j < n;) {
+        const int is_one = MOST_PANELS == 1 || n - j <= LANES;
+        for (int64_t i = 0; i < rows; i += MOST_ROWS) {
+            const int64_t few = rows - i < MOST_ROWS ? rows - i : MOST_ROWS;
+            if (is_one)
+                few_products(1, few, x + i * xs, xs, xi, &p, y + i * ys + j, ys);
+            else
+                few_products(MOST_PANELS, few, x + i * xs, xs, xi, &p, y + i * ys + j, ys);
+        }
+        const int64_t some = is_one ? 1 : MOST_PANELS;
+        j += some * LANES;
+        p.w += some * p.apart;
+    }
 }
 
 INLINE int64_t whole(int64_t n) { return (n + LANES - 1) / LANES * LANES; }

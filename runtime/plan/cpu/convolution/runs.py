@@ -11,8 +11,9 @@ import numpy as np
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.layout import LANES, strides
 
-_MOST = 160
-"""Places of a chunk: what its channels are in stays in the first-level cache."""
+_MOST, _MOST_ONCE = 160, 256
+"""Places of a chunk: what its channels are in stays in the first-level cache. More
+where a window has one tap: sums of more places are added up less often."""
 
 
 class Runs(NamedTuple):
@@ -53,18 +54,22 @@ def runs_of(batch: int, w: Window, x_step: int = LANES, g_step: int = LANES) -> 
         axes.append(found)
         steps.append((w.stride[axis] * x_pitch, g_pitch))
     along = len(sizes) - 1 if w.out[-1] >= batch else 0
-    rows, starts, chunks = _rows(axes, sizes, along)
+    most = _MOST_ONCE if math.prod(w.kernel) == 1 else _MOST
+    rows, starts, chunks = _rows(axes, sizes, along, most)
     x_by, g_by = steps[along]
     rows *= [x_step, g_step, 1]
     return Runs(rows, starts, chunks, x_by * x_step, g_by * g_step)
 
 
-def _rows(axes: Any, sizes: list[int], along: int) -> tuple[Any, Any, int]:
-    """Runs along an axis, in the order of their chunks and taps; see `Runs`."""
+def _rows(axes: Any, sizes: list[int], along: int, most: int) -> tuple[Any, Any, int]:
+    """Runs along an axis, in the order of their chunks and taps; see `Runs`.
+
+    most: the places of a chunk.
+    """
     length = sizes[along]
-    pieces = -(-length // _MOST)
+    pieces = -(-length // most)
     piece = -(-length // pieces)
-    together = max(1, _MOST // length)
+    together = max(1, most // length)
     others = [axis for axis in range(len(sizes)) if axis != along]
     outer = math.prod(sizes[axis] for axis in others)
     chunks = -(-outer // together) * pieces
