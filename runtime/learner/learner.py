@@ -50,7 +50,8 @@ def _plan_options(asked: bool | str | Mapping[str, Any]) -> dict[str, Any] | Non
     """
     if isinstance(asked, bool):
         return {} if asked else None
-    options = {"precision": asked} if isinstance(asked, str) else dict(asked)
+    named: Mapping[str, Any] = {"precision": asked} if isinstance(asked, str) else asked
+    options = dict(named)
     known = list(inspect.signature(burnish_compile).parameters)[1:]
     if unknown := sorted(set(options) - set(known)):
         raise InputError(
