@@ -1,4 +1,4 @@
-"""A package's names that are imported when they are first asked for.
+"""Names and methods that are imported when they are first asked for.
 
     with Names(globals()):
         from burnish.nn.linear import Linear as Linear
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
@@ -102,3 +103,21 @@ def _noted(*given: Any, **named: Any) -> Any:
     if names is not None and names.notes(given[0], given[3]):
         return _Unread(given[0])
     return Names._import(*given, **named)
+
+
+class LateMethod:
+    """A method that is made when it is first looked up, and then stands in the class.
+
+    Its operator's module is imported then, not with the class.
+    """
+
+    def __init__(self, make: Callable[[], Any]):
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        made = self._make()
+        setattr(self._owner, self._name, made)
+        return made.__get__(instance, owner)

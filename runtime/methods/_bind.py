@@ -7,6 +7,7 @@ from collections.abc import Callable
 from operator import index
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from burnish._engine.lazy import LateMethod
 from burnish._engine.misuse import MISUSES, misuse
 from burnish.errors import ArgumentError, BurnishError, InputError
 from burnish.operator import Function
@@ -17,24 +18,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 A = TypeVar("A")
 T = TypeVar("T")
-
-
-class _Late:
-    """A method that is made when it is first looked up, and then stands in the class.
-
-    Its operator's module is imported then, not with the class.
-    """
-
-    def __init__(self, make: Callable[[], Any]):
-        self._make = make
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._owner, self._name = owner, name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        made = self._make()
-        setattr(self._owner, self._name, made)
-        return made.__get__(instance, owner)
 
 
 def method(
@@ -64,7 +47,7 @@ def method(
 
         return along(bound)
 
-    made: Any = _Late(make)
+    made: Any = LateMethod(make)
     return made
 
 
@@ -82,7 +65,7 @@ def reflected(
 
         return bound
 
-    made: Any = _Late(make)
+    made: Any = LateMethod(make)
     return made
 
 
