@@ -52,6 +52,11 @@ def shares(work: float) -> int:
     return 1 if most < 2 else min(num_threads(), _MOST, most)
 
 
+def _threads(parts: int) -> int:
+    """All, even for fewer shares: for another number the pool is made anew."""
+    return num_threads() if parts > 1 else 1
+
+
 def launch(kernel: str, parts: int, **fields: Any) -> None:
     """Run one record: arrays, or None, for its references, numbers for the others.
 
@@ -65,7 +70,7 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
     record, table = _record(kernel, parts, absent, numbers_of(fields))
     find = _finder()
     addresses = table(*[find(array) for array in arrays if array is not None])
-    library.run(record, 1, addresses, parts)
+    library.run(record, 1, addresses, _threads(parts))
 
 
 @functools.cache
@@ -106,7 +111,7 @@ def program(
     form = _program(tuple(steps), tuple(sizes), ways, parts, to)
     find = _finder()
     table = form.table(find(out), *form.tables, *[find(array) for array, _ in read])
-    library.run(form.record, 1, table, parts)
+    library.run(form.record, 1, table, _threads(parts))
 
 
 class _Program(NamedTuple):
@@ -171,12 +176,12 @@ def prepared(
                 held.append(find(fields[name]))
         records.append(record_of(kernel, parts, row, fields))
     joined, count, kept = b"".join(records), len(records), _table(held)
-    is_shared = any(parts > 1 for _, parts, _ in calls)
+    most = max(parts for _, parts, _ in calls)
     table = struct.Struct(f"={len(later)}Q").pack
 
     def run(*arrays: Any) -> None:
-        threads = num_threads() if is_shared else 1
-        library.run(joined, count, table(*map(find, arrays)) + kept, threads)
+        addresses = table(*map(find, arrays)) + kept
+        library.run(joined, count, addresses, _threads(most))
 
     return run
 
@@ -191,8 +196,7 @@ def run(kernel: str, calls: list[tuple[int, dict[str, Any]]]) -> None:
         rows = [_references(BY_NAME[kernel], each, addresses) for _, each in some]
         parts = [parts for parts, _ in some]
         records = records_of(kernel, parts, rows, [fields for _, fields in some])
-        threads = num_threads() if max(parts) > 1 else 1
-        library.run(records, len(some), _table(addresses), threads)
+        library.run(records, len(some), _table(addresses), _threads(max(parts)))
 
 
 def _references(

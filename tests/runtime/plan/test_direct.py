@@ -1,9 +1,14 @@
 """Addresses of arrays, read from the objects or as Python's interface says them."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from burnish.kernels import direct
+import burnish
+from burnish.kernels import direct, library
 from burnish.kernels.records import BY_NAME, record_of, records_of
 
 
@@ -42,3 +47,23 @@ def test_one_record_is_as_one_of_several():
     places = list(range(len(BY_NAME["batch_norm"].references)))
     one = record_of("batch_norm", 1, places, eps)
     assert one == records_of("batch_norm", [1], [places], [eps])
+
+
+_TASKS = Path("/proc/self/task")
+
+
+@pytest.mark.skipif(not _TASKS.exists(), reason="lists threads as Linux does")
+def test_calls_of_fewer_shares_keep_the_threads():
+    if library() is None:
+        pytest.skip("no C compiler here")
+    x, y = np.ones((8, 4), np.float32), np.empty((8, 4), np.float32)
+    fields = {"x": x, "out": y, "rows": 8, "width": 4, "inner": 1}
+    burnish.set_num_threads(4)
+    try:
+        seen = []
+        for parts in (4, 2, 3, 1, 4):
+            direct.launch("softmax", parts, **fields, zero_if_empty=0, is_log=0)
+            seen.append({task.name for task in _TASKS.iterdir()})
+        assert all(tasks == seen[0] for tasks in seen)
+    finally:
+        burnish.set_num_threads(None)
