@@ -248,7 +248,7 @@ RECORDS = (
         "room",
     ),
     _record("cum_sum", "x out", "rows width reverse exclusive"),
-    _record("calibrate", "x scale zero fault", "rows width low high"),
+    _record("calibrate", "x scale zero fault", "rows width x_row low high"),
     _record("fake_quantize", "x scale zero out", "rows width one low high"),
     _record(
         "quantize",

@@ -11,7 +11,7 @@ void calibrate(const void *record, const call *c, int64_t part, int64_t parts) {
     const float span = (float)(r->high - r->low), half = span / 2;
     SHARE(r->rows);
     for (int64_t u = first; u < behind; u++) {
-        const float *x = (const float *)at(c, r->x) + u * r->width;
+        const float *x = (const float *)at(c, r->x) + u * r->x_row;
         vec low = {0}, high = {0}, none = {0};
         widen_range(x, r->width, &low, &high, &none);
         if (sum_of(none) != 0) *(int64_t *)at(c, r->fault) = 1;

@@ -39,7 +39,7 @@ def test_without_cpython_the_interface_is_asked(monkeypatch):
 
 def test_one_record_is_as_one_of_several():
     names = BY_NAME["calibrate"].references
-    fields = {"rows": np.int64(3), "width": 2.0, "low": True, "high": 5}
+    fields = {"rows": np.int64(3), "width": 2.0, "x_row": 2, "low": True, "high": 5}
     places = list(range(len(names)))
     one = record_of("calibrate", 2, places, fields)
     assert one == records_of("calibrate", [2], [places], [fields])

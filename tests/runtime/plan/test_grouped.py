@@ -39,6 +39,7 @@ def test_groups(groups, wide, pays):
         nn.Conv2d(32, 32, 3, padding=1, groups=8),
         nn.Conv2d(15, 21, 3, groups=3),
         nn.Conv2d(272, 272, 1, groups=4),
+        nn.Conv2d(24, 24, 3, groups=3),
         nn.ConvTranspose2d(32, 24, 3, stride=2, groups=4),
         nn.ConvTranspose2d(16, 1, 6, stride=4),
     ],

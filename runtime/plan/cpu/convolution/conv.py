@@ -51,7 +51,6 @@ from burnish.plan.cpu.layout import (
     PLAIN,
     Layout,
     blocks,
-    length,
     pixels,
 )
 from burnish.plan.cpu.lowbit.quantized import quantized_conv, quantized_linear
@@ -276,13 +275,22 @@ def _check_finite(b: Builder, x: Value) -> None:
     """
     if not b.may_fault:
         return
-    layout, rows = _layout(b, x), x.shape[0] * blocks(x.shape[1])
-    count = length(x.shape, layout)
-    rows = math.gcd(rows, count)
-    b.add(
-        "calibrate", b.shares(count / 4), x=b.spot(x, layout), scale=b.new(4 * rows),
-        zero=None, fault=b.fault(), rows=rows, width=count // rows, low=-1, high=1,
-    )  # fmt: skip
+    layout = _layout(b, x)
+    source, places = b.spot(x, layout), pixels(x.shape, 1)
+    rest = x.shape[1] % LANES if layout is CHANNELS else 0
+    whole = (x.shape[1] - rest) * places
+    rows = math.gcd(x.shape[0] * blocks(x.shape[1]), whole) or 1
+    _look(b, source, rows, whole // rows, whole // rows)
+    _look(b, source.beyond(whole), places, rest, LANES)  # not at what pads the block
+
+
+def _look(b: Builder, x: Spot, rows: int, width: int, x_row: int) -> None:
+    if rows and width:
+        b.add(
+            "calibrate", b.shares(rows * width / 4), x=x, scale=b.new(4 * rows),
+            zero=None, fault=b.fault(), rows=rows, width=width, x_row=x_row,
+            low=-1, high=1,
+        )  # fmt: skip
 
 
 @lower("linear")

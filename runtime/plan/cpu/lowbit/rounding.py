@@ -40,11 +40,12 @@ def calibrated(b: Builder, node: Node) -> None:
     is_whole = scheme.level.kind == "tensor"
     source = b.spot(x, _any_layout(b, x) if is_whole else PLAIN)
     rows = 1 if is_whole else x.size // x.shape[-1]
+    width = x.size // rows
     scale = b.result(node.results[0])
     zero = b.result(node.results[1]) if scheme.mode == "affine" else None
     b.add(
         "calibrate", b.shares(x.size / 4) if rows > 1 else 1, x=source, scale=scale,
-        zero=zero, fault=fault, rows=rows, width=x.size // rows,
+        zero=zero, fault=fault, rows=rows, width=width, x_row=width,
         low=scheme.kind.low, high=scheme.kind.high,
     )  # fmt: skip
 
