@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -90,8 +91,7 @@ class Compiled(Generic[P, R]):
     ):
         functools.update_wrapper(self, function, updated=())
         self._function, self._off, self._precision = function, off, precision
-        accepts = getattr(getattr(type(function), "forward", None), "inputs", None)
-        self._takes_arrays = accepts is not None
+        self._accepted = _accepted(function)
         self._rooms: dict[int, Room] = {}
         self._lock = threading.RLock()
         self._begin()
@@ -114,7 +114,7 @@ class Compiled(Generic[P, R]):
             with self._lock:
                 self._begin()
         quick = None if options else self._quick_key(args)
-        if quick is None and self._takes_arrays:
+        if quick is None and self._accepted:
             args, options = self._as_tensors(args, options)
             quick = None if options else self._quick_key(args)
         known = self._quick.get(quick) if quick else None
@@ -226,15 +226,17 @@ class Compiled(Generic[P, R]):
         return tuple(key)
 
     def _as_tensors(self, args: Any, options: Any) -> Any:
-        """NumPy's arrays as tensors, as a module that accepts both makes them."""
-        if not self._takes_arrays:
+        """NumPy's arrays as tensors, where the module's `accepts` makes them."""
+        if not self._accepted:
             return args, options
         device = self._function.device  # type: ignore[attr-defined]
-        args = [Tensor(a, None, device) if type(a) is np.ndarray else a for a in args]
-        if options:
-            made = self._as_tensors(options.values(), {})[0]
-            options = dict(zip(options, made, strict=True))
-        return tuple(args), options
+
+        def taken(place: int | str, a: Any) -> Any:
+            is_array = type(a) is np.ndarray and place in self._accepted
+            return Tensor(a, None, device) if is_array else a
+
+        args = tuple([taken(i, a) for i, a in enumerate(args)])
+        return args, {name: taken(name, a) for name, a in options.items()}
 
     def _surroundings(self) -> tuple[Any, ...]:
         """The settings, besides arguments and modules, that a plan depends on."""
@@ -337,6 +339,16 @@ class Compiled(Generic[P, R]):
         if by_value:
             given = [each for each in given if not _is_number(each)]
         return GraphPlan(program, self._room(next(iter(places)).index), given)
+
+
+def _accepted(function: Any) -> frozenset[int | str]:
+    """The names and places of the arguments that a module's `accepts` makes tensors."""
+    forward: Any = getattr(type(function), "forward", None)
+    accepts = getattr(forward, "inputs", None)
+    if accepts is None:
+        return frozenset()
+    _, *names = inspect.signature(forward).parameters
+    return frozenset([*accepts, *map(names.index, accepts)])
 
 
 def _unfit(places: set[Device], given: list[Any]) -> str:

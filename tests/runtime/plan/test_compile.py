@@ -71,6 +71,21 @@ def test_arrays_that_a_module_accepts_are_planned_as_tensors():
         burnish.compile(model)(x[:, :2])
 
 
+def test_arrays_that_a_module_does_not_accept_stay_arrays():
+    class Partly(nn.Module):
+        @nn.accepts(x="float32[...]")
+        def forward(self, x, by, to=None):
+            return x * float(by[0]), type(by), type(to)
+
+    x, by = np.ones((2, 3), np.float32), np.full(1, 2, np.float32)
+    model = Partly()
+    fast = burnish.compile(model)
+    for given in (x, Tensor(x)):
+        (y, *kinds), (want, *others) = fast(given, by, to=by), model(given, by, to=by)
+        same(y, want)
+        assert kinds == others == [np.ndarray, np.ndarray]
+
+
 def test_calls_without_a_record_are_those_of_the_function():
     def upper(words):
         calls.append(words)
