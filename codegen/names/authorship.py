@@ -13,6 +13,8 @@ from collections.abc import Iterable
 
 from burnish import ops
 
+OPERATORS = frozenset(vars(ops)["__all__"])
+"""The operators' names, of which a process has imported some."""
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
 _EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+(\d+_\d+)?_cast(_\d+)?$")
 _PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
@@ -111,7 +113,7 @@ def is_numbered(name: str) -> bool:
     return (
         _SHORT.match(name) is not None
         or (whole != name and name[0].isupper())
-        or (base != name and base in vars(ops))
+        or (base != name and base in OPERATORS)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from burnish import ops
 from burnish.codegen.names import authorship
 
 WEIGHTS = [
@@ -37,6 +38,11 @@ def test_names_of_weights(name, path, exporters, numbered):
         authorship.is_numbered(name),
     )
     assert found == (path, exporters, numbered)
+
+
+def test_an_operator_that_nothing_has_imported_yet_is_known(monkeypatch):
+    monkeypatch.delitem(vars(ops), "unsqueeze", raising=False)
+    assert authorship.is_numbered("unsqueeze_5")
 
 
 HINTS = [

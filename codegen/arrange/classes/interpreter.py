@@ -124,7 +124,7 @@ def _function(name: str) -> Any:
     if name in ("float", "int", "bool"):
         return {"float": float, "int": int, "bool": bool}[name]
     module, _, last = name.partition(".")
-    if module == "ops" and last in vars(ops):
+    if module == "ops" and last in vars(ops)["__all__"]:
         return getattr(ops, last)
     if module == "Tensor" and hasattr(Tensor, last):
         return getattr(Tensor, last)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from burnish import nn, ops
+from burnish import nn
 from burnish.codegen.arrange.analysis.ties import reached
 from burnish.codegen.arrange.classes.buffer_init import start
 from burnish.codegen.arrange.scopes.group_kind import singular, without_rank
@@ -334,7 +334,7 @@ def weight_name(weight: Weight, use: str = "") -> str:
     if by_use := _BY_USE.match(weight.path):
         return _USES.get((by_use[1] or "").lower(), use or "weight")
     *outer, last = weight.path.replace("/", ".").rstrip(".").split(".")
-    made = not outer and (last in vars(ops) or authorship.is_made(last))
+    made = not outer and (last in authorship.OPERATORS or authorship.is_made(last))
     if authorship.is_numbered(last) or made:
         return use or ("weight" if weight.trained else "table")
     name = Identifier.variable(last) if last else Identifier("weight")

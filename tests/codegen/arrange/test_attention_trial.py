@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from burnish import ops
 from burnish.codegen.arrange.classes.multihead import multihead
 from burnish.codegen.program import Assign, Program
 
@@ -49,6 +50,13 @@ def test_attention_of_one_tensor_is_the_layer(options: str) -> None:
     assert found is not None
     assert found.num_heads == 2
     assert found.is_causal == bool(options)
+
+
+def test_an_operator_that_nothing_has_imported_yet_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(vars(ops), "scaled_dot_product_attention", raising=False)
+    assert recognized() is not None
 
 
 @pytest.mark.parametrize(
