@@ -174,8 +174,6 @@ class Operator(Function[P, A, T]):
         takes_bfloat16: whether the rule for a GPU computes bfloat16 in float32 and
         rounds once.
         """
-        if takes_bfloat16:
-            self.bfloat16_rules.update(names)
         rules = self.rules if on is None else self.rules_on.setdefault(on, {})
         if len(names) == 1 and callable(names[0]):
             target = "*" if self.variadic and not self.arguments else self.arguments[0]
@@ -186,7 +184,11 @@ class Operator(Function[P, A, T]):
             for name in names:
                 if name not in self.arguments:
                     raise TypeError(f"{self.name} has no argument {name!r}")
+                if name in rules and _is_late(rule):
+                    continue
                 rules[name] = (rule, names)
+                if takes_bfloat16:
+                    self.bfloat16_rules.add(name)
             return rule
 
         return register
@@ -200,6 +202,8 @@ class Operator(Function[P, A, T]):
         """
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            if backend in self.kernels and _is_late(kernel):
+                return kernel
             self.kernels[backend] = kernel
             if takes_bfloat16:
                 self.takes_bfloat16.add(backend)
@@ -478,6 +482,11 @@ def explained(function: F) -> F:
 
     call.__name__ = function.__name__.rstrip("_")
     return cast(F, call)
+
+
+def _is_late(kernel: Callable[..., Any]) -> bool:
+    """Whether Burnish registers a kernel once it is needed: one that stands stays."""
+    return kernel.__module__.startswith(("burnish.ops._cpu", "burnish.ops._gpu"))
 
 
 def _begin() -> None:

@@ -11,7 +11,7 @@ from burnish._engine.lazy import Names
 
 def loaded(program: str) -> set[str]:
     """Modules of Burnish in a process of its own after some statements."""
-    program += "; import sys; print(*(m for m in sys.modules if m[:8] == 'burnish.'))"
+    program += "\nimport sys; print(*(m for m in sys.modules if m[:8] == 'burnish.'))"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
@@ -38,6 +38,31 @@ def test_every_public_name_is_listed_and_imported(package):
     program = f"import {package} as p; [getattr(p, name) for name in p.__all__]"
     loaded(f"{program}; assert set(p.__all__) <= set(dir(p))")
     loaded(f"from {package} import *")
+
+
+OWN_KERNEL = """
+import numpy as np
+from burnish import ops
+softmax, calls = ops.softmax, []
+
+@softmax.on("numpy")
+def mine(x, *, axis=-1):
+    calls.append("value")
+    return softmax.value(x, axis=axis)
+
+@softmax.vjp("x", on="numpy")
+def gradient(g, y, x, *, axis):
+    calls.append("gradient")
+    return NotImplemented
+
+x = np.ones((64, 64), np.float32)
+softmax.pull(x, softmax(x), (x,), {}, [True])
+assert calls == ["value", "gradient"], calls
+"""
+
+
+def test_kernels_of_ones_own_stay_when_others_are_registered():
+    assert "burnish.ops._cpu.rows" in loaded(OWN_KERNEL.strip())
 
 
 def test_statements_within_the_block_import_nothing():
