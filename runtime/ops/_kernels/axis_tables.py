@@ -92,8 +92,8 @@ def _coordinates(
     centers = (place + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
         return centers + n / 2 * (1 - out / width)
-    if mode == "pytorch_half_pixel" and width == 1:
-        return np.full(out, -0.5)
+    if mode == "pytorch_half_pixel" and out == 1:
+        return np.zeros(out)
     return centers
 
 

@@ -29,7 +29,7 @@ from burnish.ops.linalg.linear import matmul
 def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     """The value of the key that each element of x equals, or `default`.
 
-    keys, values: arrays or lists of equal length; of equal keys the last one counts,
+    keys, values: arrays or lists of equal length; of equal keys the first one counts,
     and nan is one. dtype: the result's; None is what the values have, float32 for a
     list of floats.
     """
@@ -45,8 +45,8 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
         return xp.where(place < 0, default, table[place])
     held = listed(xp, keys, x.dtype)
     order = xp.argsort(held, kind="stable")
-    place = xp.searchsorted(held[order], x, side="right") - 1
-    place = order[xp.maximum(place, 0)]
+    place = xp.searchsorted(held[order], x)
+    place = order[xp.minimum(place, len(held) - 1)]
     same = held[place] == x
     if x.dtype.kind == "f":
         same = same | (xp.isnan(held[place]) & xp.isnan(x))
@@ -55,8 +55,8 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _numbered(keys: tuple[Any, ...]) -> dict[Any, int]:
-    """The place of each key; of equal ones the last."""
-    return {key: i for i, key in enumerate(keys)}
+    """The place of each key; of equal ones the first."""
+    return {keys[i]: i for i in reversed(range(len(keys)))}
 
 
 def listed(xp: Any, values: Any, dtype: Any) -> Any:

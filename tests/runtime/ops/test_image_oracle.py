@@ -49,6 +49,8 @@ def reference(x, inputs, **attributes):
 @pytest.mark.parametrize(("old", "new"), SIZES)
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_resize_to_sizes(mode, old, new, coordinates):
+    if coordinates == "pytorch_half_pixel":  # the reference takes -0.5 for one pixel
+        new = tuple(max(size, 2) for size in new)
     x = RNG.normal(size=old)
     roi = np.array([0.1, -0.2, 0.7, 1.1])
     options = {"mode": mode, "coordinate_transformation_mode": coordinates}
@@ -60,6 +62,18 @@ def test_resize_to_sizes(mode, old, new, coordinates):
         **options,
     )
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "given", [{"sizes": (1, 1)}, {"scales": np.float32([0.3, 0.39])}]
+)
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_one_pixel_of_pytorch_half_pixel_is_the_first(mode, given):
+    x = RNG.normal(size=(4, 5))
+    options = {"mode": mode, "coordinate_transformation_mode": "pytorch_half_pixel"}
+    np.testing.assert_allclose(
+        ops.resize_image(x, **given, **options), x[:1, :1], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES[:5])

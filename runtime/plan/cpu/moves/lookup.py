@@ -82,9 +82,9 @@ def _sorted(keys: Any) -> Any:
 
 
 def _in_order(keys: Any, values: Any) -> Any:
-    """Values in the order of sorted keys; of equal keys the last one counts."""
-    _, last = np.unique(keys[::-1], return_index=True)
-    return values[::-1][last]
+    """Values in the order of sorted keys; of equal keys the first one counts."""
+    _, first = np.unique(keys, return_index=True)
+    return values[first]
 
 
 def _lines(node: Node) -> tuple[Value, int]:
