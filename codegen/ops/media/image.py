@@ -89,10 +89,10 @@ _DEFAULTS = {
 
 
 def _interpolate_options(
-    scales: Any, sizes: Any, options: dict[str, Any]
+    x: Expression, scales: Any, sizes: Any, options: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The options of `interpolate`, if batch and channels are not resized."""
-    spatial = _spatial(scales, sizes, options["axes"])
+    spatial = _spatial(x, scales, sizes, options["axes"])
     if spatial is None or not 1 <= len(spatial) <= 3:
         return None
     if any(
@@ -118,14 +118,17 @@ def _interpolate_options(
     return {"scale_factor": factors[0] if alike else tuple(factors)} | made
 
 
-def _spatial(scales: Any, sizes: Any, axes: Any) -> tuple[Any, ...] | None:
-    """The scales or sizes of the axes behind the channels, if no others change."""
+def _spatial(
+    x: Expression, scales: Any, sizes: Any, axes: Any
+) -> tuple[Any, ...] | None:
+    """The scales or sizes of all axes behind the channels, if no others change."""
     given = scales if sizes is None else sizes
     if not isinstance(given, tuple):
         return None
     if axes is None and sizes is None:
         return given[2:] if given[:2] == (1.0, 1.0) else None
-    return given if axes == tuple(range(2, 2 + len(given))) else None
+    rank = 0 if x.shape is None else len(x.shape)
+    return given if axes == tuple(range(2, rank)) else None
 
 
 def _is_half_pixel(coordinates: str, sizes: tuple[Any, ...]) -> bool:
@@ -142,7 +145,7 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
     if options["mode"] != "cubic":
         del options["cubic_coeff_a"]
     scales, sizes = _numbers(scales), _numbers(sizes)
-    torch_options = _interpolate_options(scales, sizes, options)
+    torch_options = _interpolate_options(x, scales, sizes, options)
     if torch_options is not None:
         return call("interpolate", x, **torch_options)
     return call(

@@ -69,6 +69,8 @@ def test_repeated_heads_are_no_image():
          ' nearest_mode="floor"', [1, 1, 2, 3], "scale_factor=(2, 3))"),
         ('mode="linear"', [1, 1, 1.5, 1.5], 'scale_factor=1.5, mode="bilinear")'),
         ('mode="cubic"', [1, 1, 2, 2], 'scale_factor=2, mode="bicubic")'),
+        ('mode="linear", coordinate_transformation_mode="align_corners"', [1, 1, 2, 2],
+         'scale_factor=2, mode="bilinear", align_corners=True)'),
     ],
 )  # fmt: skip
 def test_a_resize_is_written_with_pytorchs_options(attributes, scales, line):
@@ -82,11 +84,14 @@ def test_a_resize_is_written_with_pytorchs_options(attributes, scales, line):
     ("attributes", "scales"),
     [
         ('mode="linear"', [1, 2, 2, 2]),
-        ('mode="linear", coordinate_transformation_mode="align_corners"', [1, 1, 2, 2]),
+        (
+            'mode="linear", coordinate_transformation_mode="align_corners"',
+            [1, 1, 1, 1.5],
+        ),
         ('mode="cubic", cubic_coeff_a=-0.5', [1, 1, 2, 2]),
         ('mode="nearest"', [1, 1, 2, 2]),
     ],
-    ids=["channels grow", "corners stay", "another spline", "rounded places"],
+    ids=["channels grow", "corners of a fraction", "another spline", "rounded places"],
 )
 def test_other_resizes_keep_their_words(attributes, scales):
     held = {"f": np.array(scales, np.float32), "none": np.array([], np.float32)}

@@ -46,6 +46,10 @@ def test_sizes_of_another_image():
     )
 
 
+HEIGHT = """s = Constant<value_ints=[9]>()
+    y = Resize<axes=[2], {how}>(x, , , s)"""
+TALLER = """s = Constant<value_floats=[2.0]>()
+    y = Resize<axes=[2], {how}>(x, , s)"""
 CHANNELS = RESIZED.replace("[2]", "[1]").replace("[9,4]", "[4,9,4]")
 
 
@@ -53,11 +57,20 @@ CHANNELS = RESIZED.replace("[2]", "[1]").replace("[9,4]", "[4,9,4]")
     ("text", "how"),
     [
         (CHANNELS, f'{LINEAR}"half_pixel"'),
+        (HEIGHT, f'{LINEAR}"half_pixel"'),
+        (TALLER, f'{LINEAR}"half_pixel"'),
         (RESIZED, 'mode="cubic", cubic_coeff_a=-0.5'),
         (RESIZED, 'nearest_mode="ceil"'),
         (RESIZED, 'coordinate_transformation_mode="align_corners"'),
     ],
-    ids=["channels too", "another cubic", "upwards", "aligned neighbours"],
+    ids=[
+        "channels too",
+        "size of the height",
+        "factor of the height",
+        "another cubic",
+        "upwards",
+        "aligned neighbours",
+    ],
 )
 def test_other_resizing_is_no_interpolation(text, how):
     stays(form(text.format(how=how), x="batch,3,5,7"), "interpolate")
