@@ -57,7 +57,10 @@ def _ctc_forward(scores: Array, skips: Array, frames: Array) -> Array:
     count, n, width = scores.shape
     # two states that are never reached, before the first
     ahead = xp.full((max(count, 1), n, width + 2), _NEVER, scores.dtype)
-    ahead[:1, :, 2:4] = scores[:1, :, :2]
+    ahead[0, :, 2] = 0  # the path of no label, where an example has no frame
+    if count:
+        begun = (frames > 0)[:, None]
+        ahead[0, :, 2:4] = xp.where(begun, scores[0, :, :2], ahead[0, :, 2:4])
     barred = xp.where(skips, 0, _NEVER).astype(scores.dtype)
     shortest = _shortest(frames, count)
     stay, step, skip = ahead[:, :, 2:], ahead[:, :, 1:-1], ahead[:, :, :-2]

@@ -185,6 +185,21 @@ def test_ctc_of_one_example(reduction):
     compare(got, want, "value")
 
 
+def test_no_frames_have_the_path_of_no_label_alone():
+    x = torch.tensor(RNG.normal(size=(3, 3, 4)), requires_grad=True)
+    leaf = Tensor(x.detach().numpy()).require_grad()
+    args, options = ([[1], [1], [1]], [0, 0, 2], [0, 1, 1]), {"zero_infinity": True}
+    want = torch.nn.functional.ctc_loss(
+        x.log_softmax(-1), *map(torch.tensor, args), reduction="none", **options
+    )
+    got = nn.ctc_loss(leaf.log_softmax(-1), *args, reduction="none", **options)
+    compare(got, want, "value")
+    want.sum().backward()
+    compare(leaf.grad(got.sum().backward()), x.grad, "gradient")
+    empty = Tensor(np.zeros((0, 1, 4)))
+    assert nn.ctc_loss(empty, np.zeros((1, 0), int), [0], [0]).item() == 0
+
+
 def test_a_target_without_a_path_is_infinitely_unlikely():
     x = torch.tensor(RNG.normal(size=(3, 1, 4))).log_softmax(-1)
     args = np.array([[1, 1]]), [2], [2]
