@@ -43,21 +43,30 @@ _LATEST = KeepLast(2)
 _LOSS = (Loss(),)
 
 
-def _plan_options(asked: bool | str | Mapping[str, Any]) -> dict[str, Any] | None:
+def _plan_options(
+    asked: bool | str | Mapping[str, Any] | None,
+) -> dict[str, Any] | None:
     """The options of `burnish.compile` that are asked for; None where steps are eager.
 
-    Raises InputError for an option that it does not have.
+    Raises InputError for an option, or a value of one, that it does not take.
     """
-    if isinstance(asked, bool):
+    if asked is None or asked in (False, True):
         return {} if asked else None
+    if not isinstance(asked, str | Mapping):
+        raise InputError(
+            f"Learner compile: expected True, a precision or a dict of options of "
+            f"burnish.compile, got {asked!r}"
+        )
     named: Mapping[str, Any] = {"precision": asked} if isinstance(asked, str) else asked
     options = dict(named)
     known = list(inspect.signature(burnish_compile).parameters)[1:]
-    if unknown := sorted(set(options) - set(known)):
-        raise InputError(
-            f"Learner compile: expected options among {', '.join(known)}, "
-            f"got {unknown[0]!r}"
-        )
+    for name in options:
+        if name not in known:
+            raise InputError(
+                f"Learner compile: expected options among {', '.join(known)}, "
+                f"got {name!r}"
+            )
+    burnish_compile(_plan_options, **options)  # raises for values now, not in `fit`
     return options
 
 

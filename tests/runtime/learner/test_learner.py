@@ -84,7 +84,9 @@ def test_accumulated_gradients_are_those_of_the_larger_batch(learner):
     ("asked", "options"),
     [
         (False, None),
+        (None, None),
         (True, {}),
+        (np.True_, {}),
         ("tf32", {"precision": "tf32"}),
         ({"tolerance": 1e-5}, {"tolerance": 1e-5}),
         ({}, {}),
@@ -94,10 +96,18 @@ def test_steps_are_compiled_with_the_options_asked_for(learner, asked, options):
     assert learner(compile=asked).compile == options
 
 
-def test_an_option_that_plans_do_not_have_is_refused(learner):
-    expected = "Learner compile: expected options among .*tolerance.*, got 'tol'"
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"tol": 1e-5}, "Learner compile: expected options among .*tol.*, got 'tol'"),
+        (["tf32"], r"Learner compile: expected True, a precision .*, got \['tf32'\]"),
+        ("fp64", "expected precision .*, got 'fp64'"),
+        ({"tolerance": 2}, "expected a tolerance .*, got 2"),
+    ],
+)
+def test_options_that_plans_do_not_take_are_refused(learner, asked, expected):
     with pytest.raises(InputError, match=expected):
-        learner(compile={"tol": 1e-5})
+        learner(compile=asked)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
