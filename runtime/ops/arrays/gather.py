@@ -194,7 +194,7 @@ def flat_places(
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     start = 0  # of the line along the axis
     for i, n in enumerate(sizes):
-        if i != axis and n != 1:
+        if i != axis and (broadcasts or n != 1):  # so that each axis has its place
             along = xp.arange(n) * strides[i]
             start = start + along.reshape(-1, *(1,) * (len(shape) - 1 - i))
     places = places * strides[axis]

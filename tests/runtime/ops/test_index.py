@@ -143,6 +143,13 @@ CASES = [
     ),
     case(
         ops.take_along_axis,
+        (1, 3),
+        np.array([0, 2]),
+        axis=1,
+        expect=lambda x, i: x[:, [0, 2]],
+    ),
+    case(
+        ops.take_along_axis,
         (2, 3),
         np.array([[1, 0, 1]]),
         axis=0,
