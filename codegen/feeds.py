@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +23,10 @@ _BATCHES = (BATCH, 1)
 SIZES = (8, 64, 224, 4096)
 #: Those for images: 8 pixels are none behind a few strides.
 _IMAGES = (64, 96, 224)
-#: Elements of an input that no test wants.
-_LARGEST = 1 << 24
+#: Elements of an input that no test wants: each may be an id, a row of a table.
+_LARGEST = 1 << 22
+#: The numbers of a file that are tried as sizes, where no likely one runs.
+_MOST_NUMBERS = 16
 _HANDED_ON = frozenset(
     (
         *("Add", "Mul", "Sub"),  # as wraps of negative ids are written
@@ -41,13 +46,16 @@ _HANDED_ON = frozenset(
 )
 
 
-def dimensions(model: ir.Model) -> dict[str, bool]:
-    """The open dimensions of the inputs by name; True for those that count a batch."""
+def dimensions(model: ir.Model, *, leading: bool = False) -> dict[str, bool]:
+    """The open dimensions of the inputs by name; True for those that count a batch.
+
+    leading: those of first axes count one, whatever their names.
+    """
     found: dict[str, bool] = {}
     for value in model.graph.inputs:
         for axis, _, name in _open_dims(value):
             known = found.get(name, False)
-            first = axis == 0 and (name == "N" or _is_image(value))
+            first = axis == 0 and (leading or name == "N" or _is_image(value))
             found[name] = known or "batch" in name.lower() or first
     return found
 
@@ -67,10 +75,36 @@ def tries(
     """Inputs of every size and batch to try, likely ones first, each once."""
     left = {n: b for n, b in dimensions(model).items() if n not in dims}
     batches = _BATCHES if any(left.values()) else _BATCHES[:1]
-    lengths = sizes(model) if left else sizes(model)[:1]
+    likely = sizes(model)
+    lengths = (*likely, *_numbers(model, likely)) if left else likely[:1]
+    make_one = partial(make, model, given=given, dims=dims, seed=seed)
     for batch, size in itertools.product(batches, lengths):
-        if all(size ** len(names_of(v)) <= _LARGEST for v in model.graph.inputs):
-            yield make(model, size=size, given=given, dims=dims, seed=seed, batch=batch)
+        for leading in (False, True):
+            counts = dimensions(model, leading=leading)
+            chosen = {n: batch if b else size for n, b in counts.items()} | dict(dims)
+            if _elements(model, chosen) <= _LARGEST:
+                yield make_one(size=size, batch=batch, leading=leading)
+                break
+
+
+def _elements(model: ir.Model, chosen: Mapping[str, int]) -> int:
+    """Those along open dimensions, in the input that has the most."""
+    counts = (
+        math.prod(map(chosen.__getitem__, names_of(v))) for v in model.graph.inputs
+    )
+    return max(counts, default=1)
+
+
+def _numbers(model: ir.Model, likely: Sequence[int]) -> list[int]:
+    """Sizes among the file's integers: an exporter may have fixed a length to one."""
+    held = map(constant, model.graph.initializers.values())
+    made = (ir.convenience.get_const_tensor(n.outputs[0]) for n in model.graph)
+    counted: Counter[int] = Counter()
+    for tensor in itertools.chain(held, made):
+        if tensor is not None and tensor.dtype.is_integer() and tensor.size <= 8:
+            counted.update(tensor.numpy().reshape(-1).tolist())
+    found = (n for n, _ in counted.most_common() if 1 < n <= likely[-1])
+    return [n for n in found if n not in likely][:_MOST_NUMBERS]
 
 
 def names_of(value: ir.Value) -> list[str]:
@@ -103,13 +137,15 @@ def make(
     dims: Mapping[str, int],
     seed: int,
     batch: int = BATCH,
+    leading: bool = False,
 ) -> dict[str, np.ndarray]:
     """One array an input; `given` ones are read, and fix the dimensions they have."""
     refuse_unknown(
         given, [v.name or "" for v in model.graph.inputs], spelled("inputs", "--input")
     )
     refuse_unknown(dims, list(dimensions(model)), spelled("dims", "--dim"))
-    sizes = {name: batch if b else size for name, b in dimensions(model).items()}
+    counts = dimensions(model, leading=leading)
+    sizes = {name: batch if b else size for name, b in counts.items()}
     loaded = {name: load(name, path) for name, path in given.items()}
     for value in model.graph.inputs:
         if value.name in loaded:

@@ -141,7 +141,16 @@ g (float[a, b, c] x, int64[n] ids) => (float[n, b, c] y) {
 SPECTROGRAM = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[batch, 1, frames, 20] x) => (float[batch, 1, f, 20] y)
 <float[1, 1, 40, 1] window = {%s}> { y = Conv(x, window) }"""
+FIXED_LENGTH = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[batch, time, 4] x) => (float[batch, 9, 2, 2] y) {
+    heads = Constant<value_ints=[0, 9, 2, 2]>() y = Reshape(x, heads)
+}"""
 FED = {
+    "a length that the exporter fixed": (FIXED_LENGTH, {"x": (2, 9, 4)}),
+    "sound whose batch has no name": (
+        SOUND.replace("batch", "s0") % ", ".join(["0.5"] * 400),
+        {"x": (2, 1, 4096)},
+    ),
     "a file of one row alone": (ONE_ROW, {"x": (1, 8, 6)}),
     "ids that are wrapped": (CLOUD, {"x": (8, 8, 8), "ids": (8,)}),
     "frames of a spectrogram": (
