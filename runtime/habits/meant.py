@@ -33,7 +33,7 @@ _ELSEWHERE = {
 
 def meant(owner: str, name: str, known: Any, kind: str = "") -> AttributeError:
     """The error that `missing` describes."""
-    table = MEANT[owner]
+    table = MEANT.get(owner, {})
     message = f"{kind or owner} has no {name!r}"
     if name.startswith("__"):
         return AttributeError(message)

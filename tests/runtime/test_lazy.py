@@ -3,6 +3,7 @@
 import builtins
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -33,11 +34,21 @@ def test_a_layer_brings_its_own_modules_alone():
     assert not names & {"burnish.nn.recurrent.layers", "burnish.nn.losses.criterion"}
 
 
-@pytest.mark.parametrize("package", ["burnish", "burnish.nn", "burnish.ops"])
+PACKAGES = ["burnish", "burnish.lowbit", "burnish.nn", "burnish.ops"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_listed_and_imported(package):
     program = f"import {package} as p; [getattr(p, name) for name in p.__all__]"
     loaded(f"{program}; assert set(p.__all__) <= set(dir(p))")
     loaded(f"from {package} import *")
+
+
+@pytest.mark.parametrize("name", ["absent", "__absent__"])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_name_that_is_not_there_is_a_missing_attribute(package, name):
+    with pytest.raises(AttributeError, match=f"{package} has no '{name}'"):
+        getattr(import_module(package), name)
 
 
 OWN_KERNEL = """
