@@ -168,9 +168,12 @@ class _Turns:
         if not step:
             return Literal(numbers[0])
         self.counts = True
-        by = self.index if step == 1 else BinOp("*", Literal(step), self.index)
+        size = abs(step)
+        by = self.index if size == 1 else BinOp("*", Literal(size), self.index)
         if not numbers[0]:
-            return by
+            return by if step > 0 else UnaryOp("-", by)
+        if step < 0:
+            return BinOp("-", Literal(numbers[0]), by)
         sign, amount = ("+", numbers[0]) if numbers[0] > 0 else ("-", -numbers[0])
         return BinOp(sign, by, Literal(amount))
 

@@ -64,6 +64,30 @@ def test_a_first_step_of_its_own():
 
 
 @pytest.mark.parametrize(
+    ("elements", "written"),
+    [
+        ((5, 4, 3, 2, 1, 0), "5 - i"),
+        ((0, -1, -2, -3, -4, -5), "-i"),
+        ((-2, -3, -4, -5, -6), "-2 - i"),
+        ((0, 2, 4, 6, 8), "2 * i"),
+        ((9, 7, 5, 3, 1), "9 - 2 * i"),
+    ],
+)
+def test_elements_in_another_order(elements, written):
+    text = steps(len(elements), lists=False)
+    for t, element in enumerate(elements):
+        made = f"i{t} = Constant<value_int="
+        text = text.replace(f"{made}{t}>", f"{made}{element}>")
+    becomes(
+        form(text, **INPUTS | {"x": "batch,10,4"}),
+        f"""
+        for i in range({len(elements)}):
+            y = ops.tanh(y * g) + x[:, {written}]
+        """,
+    )
+
+
+@pytest.mark.parametrize(
     "text",
     [
         steps(3, lists=False),
