@@ -244,9 +244,11 @@ def test_rows_as_dictionaries(rows):
     want = [{"no": 2.0 * i, "yes": 2.0 * i + 1} for i in range(rows)]
     for given in (x, Tensor(x)):
         assert ops.zip_map(given, keys) == want
-        if rows:
-            with pytest.raises(ValueError, match="zip"):
-                ops.zip_map(given, keys[:1])
+        assert ops.zip_map(given.reshape(-1), range(x.size)) == [
+            dict(enumerate(x.reshape(-1).tolist()))
+        ]
+        with pytest.raises(InputError, match=rf"\(N, 1\) for 1 keys, got \({rows}, 2"):
+            ops.zip_map(given, keys[:1])
 
 
 def _solved(wins: np.ndarray, classes: int) -> np.ndarray:
