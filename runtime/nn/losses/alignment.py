@@ -187,7 +187,8 @@ def _check_lengths(where: str, found: Array, n: int, most: int | None) -> None:
 def _rows(found: Array, labels: Array) -> Array:
     """Targets as (N, U), whichever form they have.
 
-    Where nobody waits for lengths, a row of a list of all targets is as long as it.
+    Where nobody waits for lengths, a row of a list of all targets is as long as it, and
+    of -1, which is no class, unless lengths add up to the list's.
     """
     xp, total = namespace(found), found.size
     most = total if found.ndim == 1 else found.shape[-1]
@@ -203,7 +204,8 @@ def _rows(found: Array, labels: Array) -> Array:
     if not total:
         return xp.zeros((len(labels), most), np.int64)
     starts = (labels.cumsum() - labels)[:, None]
-    return found[xp.clip(starts + xp.arange(most), 0, total - 1)]
+    rows = found[xp.clip(starts + xp.arange(most), 0, total - 1)]
+    return xp.where(labels.sum() == total, rows, -1)
 
 
 def _label_table(

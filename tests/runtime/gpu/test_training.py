@@ -134,6 +134,8 @@ LABELS = np.array([[1, 2], [3, 1], [1, 9]])
         (LABELS, [5, 5, 5], [2, 2, 2], [2]),
         (LABELS, [5, 6, 5], [2, 3, 1], [1]),
         (LABELS[:2].reshape(-1), [5, 5], [3, 1], []),
+        (LABELS[:2].reshape(-1), [5, 5], [3, 2], [0, 1]),
+        (LABELS[:2].reshape(-1), [5, 5], [2, 1], [0, 1]),
     ],
 )
 def test_targets_and_lengths_that_do_not_fit_make_the_loss_nan(
