@@ -10,6 +10,7 @@ from burnish.autodiff import Variable
 from burnish.capture.late import reader
 from burnish.capture.line import Line, refs
 from burnish.capture.listing import listing
+from burnish.capture.ref import Ref
 from burnish.capture.signature import Kind, difference, fits, form_of, named
 from burnish.capture.tape import Call, Tape
 from burnish.capture.watch import Watch
@@ -46,7 +47,8 @@ class Program:
             self._values[ref.place] = value
             if id(value) in tape.stored:
                 self.stored[ref.place] = watch.path(value)
-        self.lines = [Line(call, self._values) for call in _alive(tape.calls, results)]
+        calls, _ = alive(tape.calls, results)
+        self.lines = [Line(call, self._values) for call in calls]
         _let_go(self.lines, results, {ref.place for ref, _ in tape.fixed.values()})
 
     @property
@@ -126,15 +128,18 @@ class Program:
         return listing(self)
 
 
-def _alive(calls: list[Call], results: Any) -> list[Call]:
-    """The calls that a result, a draw or an assignment depends on."""
-    asked = {ref.place for ref in refs(results)}
+def alive(calls: list[Call], results: Any) -> tuple[list[Call], dict[int, Ref]]:
+    """The calls that results or effects depend on, and what these read from before."""
+    asked = {ref.place: ref for ref in refs(results)}
     kept = []
     for call in reversed(calls):
-        if call.always or any(ref.place in asked for ref in refs(call.results)):
-            asked.update(ref.place for ref in refs((call.args, call.options)))
+        made = refs(call.results)
+        if call.always or any(ref.place in asked for ref in made):
+            for ref in made:
+                asked.pop(ref.place, None)
+            asked.update({ref.place: ref for ref in refs((call.args, call.options))})
             kept.append(call)
-    return kept[::-1]
+    return kept[::-1], asked
 
 
 def _let_go(lines: list[Line], results: Any, fixed: set[int]) -> None:

@@ -56,7 +56,7 @@ class Tape(Dependencies):
 
     def argument(self, real: Variable) -> Any:
         """An argument, as the function gets it."""
-        self.arguments.append(Traced(real, self._place(), self))
+        self.arguments.append(Traced(real, self.new_place(), self))
         return self.arguments[-1]
 
     def plain(self, item: Any) -> Any:
@@ -174,7 +174,7 @@ class Tape(Dependencies):
         if not isinstance(value, Variable):
             return value
         if id(value) not in self.fixed:
-            ref = Ref(self._place(), tuple(value.shape), value.dtype)
+            ref = Ref(self.new_place(), tuple(value.shape), value.dtype)
             self.fixed[id(value)] = (ref, value)
             if isinstance(value, Stored):
                 self.stored[id(value)] = value
@@ -205,7 +205,7 @@ class Tape(Dependencies):
                 f"expected arrays of {function.__name__}, got {made!r}, which would "
                 f"be the same in every run"
             )
-        return None if made is None else Traced(made, self._place(), self)
+        return None if made is None else Traced(made, self.new_place(), self)
 
     def _real(self, value: Any) -> Any:
         if not isinstance(value, Traced):
@@ -220,7 +220,8 @@ class Tape(Dependencies):
             if type(arg) is Tensor:
                 self.note_array(arg)
 
-    def _place(self) -> int:
+    def new_place(self) -> int:
+        """The index of one more value."""
         self.places += 1
         return self.places - 1
 

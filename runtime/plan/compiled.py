@@ -16,13 +16,14 @@ import numpy as np
 from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
-from burnish.capture import CaptureError, written
+from burnish.capture import CaptureError, Program, written
 from burnish.capture.reach import Reach
 from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
 from burnish.errors import InputError
 from burnish.kernels import check_bf16, library, num_threads
 from burnish.nn.core.param import Stored
+from burnish.plan.branches import Branches
 from burnish.plan.cuda import (
     GraphPlan,
     Home,
@@ -33,8 +34,8 @@ from burnish.plan.cuda import (
     listed_on_gpu,
 )
 from burnish.plan.plan import Plan
-from burnish.plan.quick import Quick
-from burnish.plan.shown import explained, listed
+from burnish.plan.quick import Checked
+from burnish.plan.shown import explained, listed, listed_way
 from burnish.plan.steps import Steps
 from burnish.plan.training import TrainingPlan
 from burnish.planned.space import Fault
@@ -65,19 +66,15 @@ class Unplanned:
 class _Known:
     """A plan that was found by a call's shapes, in some surroundings."""
 
-    def __init__(self, surroundings: Any, plan: Plan | GraphPlan):
+    def __init__(self, surroundings: Any, plan: Plan | GraphPlan | Branches):
         self.surroundings, self.plan = surroundings, plan
-        self._quick = Quick.of(plan) if isinstance(plan, Plan) else None
+        self._run: Callable[[Any], Any] = plan.checked
+        if isinstance(plan, Plan) and not plan.by_value:
+            self._run = Checked(plan)
 
     def __call__(self, given: Any) -> Any:
         """The results; raises CaptureError where a module is not what it was."""
-        quick = self._quick
-        if quick is not None and quick.is_same():
-            return quick(given)
-        plan = self.plan  # which looks closer
-        made = plan.checked(_taken(plan, given))
-        self._quick = Quick.of(plan) if isinstance(plan, Plan) else None
-        return made
+        return self._run(_taken(self.plan, given))
 
 
 class Compiled(Generic[P, R]):
@@ -100,7 +97,9 @@ class Compiled(Generic[P, R]):
         """Look at which modules there are; no plan is made yet."""
         self._reach = Reach(self._function)
         self._modules = list(self._reach.modules.values())
-        self._plans: OrderedDict[Any, Plan | GraphPlan | Unplanned] = OrderedDict()
+        self._plans: OrderedDict[Any, Plan | GraphPlan | Branches | Unplanned] = (
+            OrderedDict()
+        )
         self._quick: dict[Any, _Known] = {}
         self._by_value: set[Any] = set()
         self._steps = Steps(
@@ -160,19 +159,21 @@ class Compiled(Generic[P, R]):
         found, given = self._found(*self._as_tensors(args, options))
         if isinstance(found, Unplanned):
             return f"{self._name} runs eagerly: {found.why}"
+        if isinstance(found, Branches):
+            return listed_way(self._name, found, given)
         shown = listed if isinstance(found, Plan) else listed_on_gpu
         return shown(self._name, found, given)
 
     def planned(
         self, *args: P.args, **options: P.kwargs
-    ) -> Plan | GraphPlan | Unplanned:
+    ) -> Plan | GraphPlan | Branches | Unplanned:
         """The plan of a call with such arguments, made if there is none."""
         given = self._as_tensors(args, options)
-        found: Plan | GraphPlan | Unplanned = self._found(*given)[0]
+        found: Plan | GraphPlan | Branches | Unplanned = self._found(*given)[0]
         return found
 
     @property
-    def known(self) -> list[Plan | GraphPlan | Unplanned]:
+    def known(self) -> list[Plan | GraphPlan | Branches | Unplanned]:
         """The plans of the calls so far, except those of training steps."""
         return list(self._plans.values())
 
@@ -284,7 +285,9 @@ class Compiled(Generic[P, R]):
             return Unplanned(str(error))
         return frozen(form), *self._setting(_are_on_cpu(given))
 
-    def _planned(self, args: Any, options: Any) -> Plan | GraphPlan | Unplanned:
+    def _planned(
+        self, args: Any, options: Any
+    ) -> Plan | GraphPlan | Branches | Unplanned:
         given: list[Any] = []
         key = self._key(args, options, given)
         with self._lock:
@@ -301,44 +304,70 @@ class Compiled(Generic[P, R]):
 
     def _made(
         self, args: Any, options: Any, given: list[Any]
-    ) -> Plan | GraphPlan | Unplanned:
+    ) -> Plan | GraphPlan | Branches | Unplanned:
         places = {each.device for each in (*given, *self._modules)}
         if all(place.kind == "cpu" for place in places):
             self._check_cpu()
         if why := _unfit(places, given):
             return Unplanned(why)
-        by_value = False
         try:
-            program = written(_tape(places), self._function, args, options)
+            program, by_value = self._captured(places, args, options, given)
         except CaptureError as error:
-            if not any(map(_is_number, given)):
+            if not places <= {_CPU}:
                 return Unplanned(str(error))
-            try:
-                program = _captured_by_value(places, self._function, args, options)
-            except CaptureError as second:
-                return Unplanned(str(second))
-            by_value = True
-        places |= {item.device for item in program.fixed.values()}
-        if why := _unfit(places, given):
-            return Unplanned(why)
+            return self._branches(args, options)
         try:
             plan = self._plan_of(program, places, given, by_value)
         except CaptureError as error:
             return Unplanned(str(error))
-        except Exception as error:  # a defect here is no reason to give no result
-            return Unplanned(f"planning failed: {type(error).__name__}: {error}")
         plan.by_value = by_value
         return plan
 
+    def _captured(
+        self, places: set[Device], args: Any, options: Any, given: list[Any]
+    ) -> tuple[Program, bool]:
+        """A capture, and whether whole numbers among the arguments are part of it."""
+        try:
+            return written(_tape(places), self._function, args, options), False
+        except CaptureError:
+            if not any(map(_is_number, given)):
+                raise
+        called, tensors = _partial(
+            self._function, args, options, lambda item: not _is_number(item)
+        )
+        return written(_tape(places), called, tuple(tensors), {}), True
+
+    def _branches(self, args: Any, options: Any) -> Branches | Unplanned:
+        """The plans of calls on a CPU that choose what to do by computed values."""
+        called, tensors = _partial(self._function, args, options, lambda item: True)
+
+        def plan_of(program: Program) -> Any:
+            return self._plan_of(program, {_CPU}, [], False)
+
+        try:
+            return Branches(called, tensors, plan_of)
+        except CaptureError as error:
+            return Unplanned(str(error))
+
     def _plan_of(
-        self, program: Any, places: set[Device], given: list[Any], by_value: bool
+        self, program: Program, places: set[Device], given: list[Any], by_value: bool
     ) -> Plan | GraphPlan:
+        """The plan of a program; raises CaptureError where there can be none."""
+        places = places | {item.device for item in program.fixed.values()}
+        if why := _unfit(places, given):
+            raise CaptureError(why)
         kernels = library()
-        if places <= {_CPU} and kernels is not None:
-            return Plan(program, kernels, num_threads(), self._off, self._half)
-        if by_value:
-            given = [each for each in given if not _is_number(each)]
-        return GraphPlan(program, self._room(next(iter(places)).index), given)
+        try:
+            if places <= {_CPU} and kernels is not None:
+                return Plan(program, kernels, num_threads(), self._off, self._half)
+            if by_value:
+                given = [each for each in given if not _is_number(each)]
+            return GraphPlan(program, self._room(next(iter(places)).index), given)
+        except CaptureError:
+            raise
+        except Exception as error:  # a defect here is no reason to give no result
+            why = f"planning failed: {type(error).__name__}: {error}"
+            raise CaptureError(why) from error
 
 
 def _accepted(function: Any) -> frozenset[int | str]:
@@ -376,26 +405,31 @@ def _are_on_cpu(given: list[Any]) -> bool:
     return all(each.device.kind == "cpu" for each in given)
 
 
-def _captured_by_value(places: Any, function: Any, args: Any, options: Any) -> Any:
-    """A capture where integer scalars have the values of this call."""
-    form: list[Any] = []
+def _partial(
+    function: Any, args: Any, options: Any, is_open: Callable[[Any], bool]
+) -> tuple[Callable[..., Any], list[Any]]:
+    """A function of those tensors of a call that are open; all else is as it is.
+
+    Returns it and the tensors.
+    """
+    tensors: list[Any] = []
 
     def hole(item: Any) -> Any:
-        if isinstance(item, Variable) and not _is_number(item):
-            form.append(item)
-            return _Hole(len(form) - 1)
+        if isinstance(item, Variable) and is_open(item):
+            tensors.append(item)
+            return _Hole(len(tensors) - 1)
         return item
 
     shape = mapped((args, options), hole)
 
-    def called(*tensors: Any) -> Any:
+    def called(*given: Any) -> Any:
         own_args, own_options = mapped(
-            shape, lambda item: tensors[item.place] if isinstance(item, _Hole) else item
+            shape, lambda item: given[item.place] if isinstance(item, _Hole) else item
         )
         return function(*own_args, **own_options)
 
     called.__name__ = getattr(function, "__name__", type(function).__name__)
-    return written(_tape(places), called, tuple(form), {})
+    return called, tensors
 
 
 class _Hole:
@@ -405,7 +439,7 @@ class _Hole:
         self.place = place
 
 
-def _taken(plan: Plan | GraphPlan, given: Any) -> Any:
+def _taken(plan: Plan | GraphPlan | Branches, given: Any) -> Any:
     """The tensors of a call that its plan takes."""
     if not plan.by_value:
         return given

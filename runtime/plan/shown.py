@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from burnish.plan.branches import Branches
     from burnish.plan.plan import Plan
 
 
@@ -28,6 +29,17 @@ def listed(name: str, plan: Plan, given: list[Any]) -> str:
         f"arena {inside / 1e6:.2f} MB, constants {packed / 1e6:.2f} MB"
     )
     return "\n".join([head, *(f"    {row}".rstrip() for row in rows)])
+
+
+def listed_way(name: str, branches: Branches, given: list[Any]) -> str:
+    """The plans that a call runs one after another, and what decides between them."""
+    parts = []
+    for node, taken in branches.way(given):
+        if node.plan is not None:
+            parts.append(listed(name, node.plan, taken))
+        if node.question is not None:
+            parts.append(node.question.where)
+    return "\n".join(parts)
 
 
 def _rows(plan: Plan, times: list[float]) -> list[tuple[str, int, int, float]]:
@@ -83,4 +95,5 @@ def explained(name: str, plans: list[Any]) -> str:
             counts[text] = counts.get(text, 0) + 1
         lines.append(f"{name}({kinds}): {plan.summary}")
         lines += [f"    {n} x {text}" for text, n in counts.items()]
+        lines += [f"    {text}" for text in getattr(plan, "refused", ())]
     return "\n".join(lines) or f"{name} has not been called"

@@ -20,6 +20,7 @@ from burnish.kernels.records import WORDS
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
+from burnish.plan.branches import Branches
 from burnish.plan.compiled import Compiled, Unplanned
 from burnish.plan.lowering import Segment
 from burnish.plan.plan import Plan
@@ -98,6 +99,8 @@ def _planned(model: Module, args: Sequence[Tensor]) -> Plan:
     if isinstance(found, Plan):
         return found
     why = found.why if isinstance(found, Unplanned) else "it is not for a CPU"
+    if isinstance(found, Branches):
+        why = f"it branches on computed values: {found.summary}"
     raise Unstorable([why])
 
 
