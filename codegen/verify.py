@@ -137,7 +137,15 @@ def _within(output: Compared, spread: float) -> Compared:
 
 
 def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Compared:
-    """One output beside the reference's; NaN equals NaN, whole numbers are exact."""
+    """One output beside the reference's; NaN equals NaN, whole numbers are exact.
+
+    Dictionaries are compared as rows, with a column for each key of any of them.
+    """
+    if _are_maps(got) and _are_maps(expected):
+        keys = dict.fromkeys(key for row in (*expected, *got) for key in row)
+        got, expected = (
+            [[row.get(key) for key in keys] for row in rows] for rows in (got, expected)
+        )
     mine, theirs = np.asarray(got), np.asarray(expected)
     dtype = str(theirs.dtype)
 
@@ -175,6 +183,10 @@ def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Co
     limit = ABSOLUTE + factor * scale
     reason = "" if distance <= limit else "differs by more than the limit"
     return result(distance, scale, limit, reason)
+
+
+def _are_maps(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
 
 
 def _reference(
@@ -221,7 +233,7 @@ def _module_file(source: Source, module: Path) -> Path:
 
 
 def _run(file: Path, fed: Mapping[str, np.ndarray]) -> Sequence[Any]:
-    """The module's outputs as arrays, in their order."""
+    """The module's outputs in their order, tensors as arrays."""
     try:
         with imported(file) as module:
             outputs = model_of(module, file)(*(Tensor(a) for a in fed.values()))
@@ -233,5 +245,5 @@ def _run(file: Path, fed: Mapping[str, np.ndarray]) -> Sequence[Any]:
             f"{file}: expected it to run on {given}, got "
             f"{type(error).__name__}: {error}"
         ) from error
-    several = outputs if isinstance(outputs, tuple | list) else (outputs,)
-    return [o.numpy() if isinstance(o, Tensor) else np.asarray(o) for o in several]
+    several = outputs if isinstance(outputs, tuple) else (outputs,)
+    return [o.numpy() if isinstance(o, Tensor) else o for o in several]

@@ -238,6 +238,18 @@ COMPARED = [
     (np.float32([-1e4, 1.3]), np.float32([-1e4, 1]), True, ""),
     (np.float32([-1e4, -1e4, 1e-3]), np.float32([-1e4, -1e4, 0]), True, ""),
     (np.float32([50, 50, 1.001]), np.float32([50, 50, 1]), True, ""),
+    ([{"a": 0.3, "b": 0.7000001}], [{"b": 0.7, "a": 0.3}], True, ""),
+    ([{"a": 0.3, "b": 0.71}], [{"a": 0.3, "b": 0.7}], False, "differs"),
+    ([{"a": 0.3}], [{"a": 0.3, "b": 0.0}], False, "expected float64, got object"),
+    ([{"a": 0.3, "b": 0.0}], [{"a": 0.3}], False, "expected object, got float64"),
+    (
+        [{"a": 0.3}],
+        [{"a": 0.3}, {"a": 0.3}],
+        False,
+        "expected shape (2, 1), got (1, 1)",
+    ),
+    ([], [], True, ""),
+    (A, [{"a": 0.3}], False, "expected shape (1,), got (2,)"),
 ]
 
 
@@ -246,6 +258,25 @@ def test_comparison(got, expected, agrees, reason):
     result = compare("y", got, expected)
     assert result.agrees == agrees
     assert reason in result.reason
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("shape", "found"), [("rows, 3", (8, 3)), ("3", (1, 3))])
+def test_dictionaries_of_classes_are_compared_by_their_numbers(tmp_path, shape, found):
+    text = """<ir_version: 8, opset_import: ["" : 13, "ai.onnx.ml": 1]>
+    g (float[%s] x) => (seq(map(int64, float)) y)
+    {
+        p = Softmax(x)
+        y = ai.onnx.ml.ZipMap<classlabels_int64s=[7, 3, 5]>(p)
+    }"""
+    model, module = tmp_path / "m.onnx", tmp_path / "m.py"
+    onnx.save(onnx.parser.parse_model(text % shape), model)
+    write(generate(model), tmp_path)
+    (output,) = verify(model, module).outputs
+    assert output.agrees
+    assert output.shape == found
+    module.write_text(module.read_text().replace("softmax(x", "softmax(2 * x"))
+    assert not verify(model, module).agrees
 
 
 @pytest.mark.oracle
