@@ -7,7 +7,6 @@ cannot be inferred is `Any`, so that no annotation is wrong.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -332,7 +331,7 @@ def _of_member(target: Type, name: str) -> str:
     """The type of an attribute, or of a method's result."""
     if target != "Tensor":
         return "Any"
-    member = inspect.getattr_static(Tensor, name, None)
+    member = getattr(Tensor, name, None)
     return _returned(member.fget if isinstance(member, property) else member)
 
 

@@ -70,6 +70,16 @@ def test_the_annotations(name):
     check_source(model, *goldens, typed=True)
 
 
+def test_a_method_that_nobody_has_called_yet_is_typed(tmp_path):
+    mean = node("ReduceMean", ["x", "a"], "y")
+    onnx.save(graph([mean], {"a": np.array([1])}, x=(3, 4)), tmp_path / "m.onnx")
+    words = ["generate", "m.onnx", "--typed", "-o", "made"]
+    command = [sys.executable, "-m", "burnish.codegen", *words]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    text = (tmp_path / "made/m.py").read_text()
+    assert "-> Tensor:\n        return x.mean(1, keepdims=True)" in text
+
+
 def test_without_the_option_there_are_none():
     text = check_source(stack(0, 1))
     assert "->" not in re.sub(r'"""[^"]*"""', "", text)
