@@ -76,7 +76,7 @@ def test_groups_within_blocks(groups):
 
     def function(x):
         h = first(x)
-        return ops.sqrt(ops.relu(inner(ops.relu(h)) + h))
+        return ops.tanh(inner(ops.relu(h)) + h)
 
     check(function, maps(48))
 
