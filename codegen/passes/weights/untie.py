@@ -27,7 +27,7 @@ from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.weights.fresh import fresh_apart
-from burnish.codegen.scopes import scope_of
+from burnish.codegen.scopes import is_placed, scope_of
 from burnish.codegen.weights import constants, origin
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
@@ -108,17 +108,22 @@ def _computed_apart(model: ir.Model, account: Account) -> bool:
         shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
         if len(places) < 2 or len(shapes) > 1:
             continue
-        first, *others = places
-        if _path(node) not in places:  # its constant was no module's
-            _put_beside(node, places[first][0][0])
-        for place in others:
+        if any(uses[0][0].graph is not node.graph for uses in places.values()):
+            continue  # modules within branches
+        first, *others = places.values()
+        if _path(node) not in places:
+            if is_placed(node):  # by the author, outside of these modules
+                continue
+            _put_beside(node, first[0][0])
+        for uses in others:
+            reader = uses[0][0]
             step = ir.Node("", node.op_type, node.inputs, node.attributes.values())
-            _put_beside(step, places[place][0][0])
+            _put_beside(step, reader)
             step.outputs[0].type = output.type
             step.outputs[0].shape = output.shape
             assert node.graph is not None
-            node.graph.insert_before(places[place][0][0], step)
-            for each, index in places[place]:
+            node.graph.insert_before(reader, step)
+            for each, index in uses:
                 each.replace_input_with(index, step.outputs[0])
         account.did(f"step that {len(places)} modules shared", g.label(node))
         changed = True
