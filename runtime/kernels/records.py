@@ -63,6 +63,12 @@ RECORDS = (
         "of_mode of_block room half",
         "low high",
     ),
+    _record(
+        "narrow",
+        "x weight bias residual out from to tiles runs",
+        "n_tiles outs row blocks x_step weight_step out_step act",
+        "low high",
+    ),
     _record("to_half", "x out", "rows width x_row out_row"),
     _record(
         "winograd",

@@ -25,6 +25,7 @@ from burnish.plan.cpu.convolution.grouped import (
     split,
 )
 from burnish.plan.cpu.convolution.halo import tiled_maps
+from burnish.plan.cpu.convolution.narrow import is_narrow, narrow
 from burnish.plan.cpu.convolution.phases import (
     copy_phases,
     has_few_channels,
@@ -135,8 +136,14 @@ def conv_transpose(b: Builder, node: Node) -> None:
     elif is_faster(b, node, w, filters):
         winograd(b, node, w, x, filters, bias, *residual)
     elif isinstance(weight, Constant):
-        if groups == 1 and has_few_channels(w, g.outs) and not isinstance(bias, Value):
-            _in_phases(b, node, w, x, weight, bias, *residual)
+        few = groups == 1 and has_few_channels(w, g.outs)
+        phases = phase_weight(weight, w) if few else None
+        if (
+            phases
+            and not isinstance(bias, Value)
+            and not _is_narrow(b, x, phases, bias)
+        ):
+            _in_phases(b, node, w, x, phases, bias, *residual)
         else:
             _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
@@ -151,21 +158,26 @@ def conv_transpose(b: Builder, node: Node) -> None:
         dense(b, node, w, x, of_step, g, bias, *residual)
 
 
+def _is_narrow(b: Builder, x: Value, weight: Any, bias: Any) -> bool:
+    return is_narrow(b, weight, bias, _layout(b, x))
+
+
 def _in_phases(
     b: Builder, node: Node, w: Window, x: Value, weight: Constant,
     bias: Constant | None, *residual: Any,
 ) -> None:  # fmt: skip
+    """weight: that of the phases."""
     _check_finite(b, x)
     count, times = x.shape[0], math.prod(w.stride)
     wide = of_phases(w)
-    shape = (count, times * weight.shape[1], *wide.out)
+    shape = (count, weight.shape[0], *wide.out)
     made, added = b.unnamed_value(shape), list[Value]()
     for value in residual:
         added.append(b.unnamed_value(shape))
         copy_phases(b, value, added[-1], w.stride, back=True)
     own = dataclasses.replace(node, results=[made])
     bias = bias and bias.then(lambda a: np.tile(a, times))
-    _dense(b, own, wide, x, phase_weight(weight, w), bias, *added)
+    _dense(b, own, wide, x, weight, bias, *added)
     copy_phases(b, node.result, made, w.stride, back=False)
 
 
@@ -175,6 +187,12 @@ def _dense(
 ) -> None:  # fmt: skip
     count = node.options["groups"]
     g = Groups(count, weight.shape[1], weight.shape[0] // count)
+    is_alone = count == 1 and node.options.get(GATE) is None
+    if is_alone and _is_narrow(b, x, weight, bias):
+        layout = _layout(b, x)
+        source = b.spot(x, layout)
+        narrow(b, node, w, x, source, layout, weight, bias, *residual)
+        return
     if not g.are_blocks:
         _check_finite(b, x)
         if not isinstance(weight, Constant):
