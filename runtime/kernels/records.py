@@ -142,6 +142,13 @@ RECORDS = (
         "ids x scales zeros out fault",
         "outer count rows width block by_row bits",
     ),
+    _record(
+        "grid_sample",
+        "x grid out fault",
+        "images channels positions rank size0 size1 size2 taps padding corners "
+        "is_blocked x_image x_channel out_image out_channel",
+        "cubic",
+    ),
     _record("places", "ids sizes steps base out fault", "count depth"),
     _record("set_rows", "x updates ids out", "count rows width is_sum"),
     _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
@@ -365,6 +372,8 @@ REDUCTIONS = {"sum": 0, "max": 1}
 FOLDS = {"prod": 0, "log_sum_exp": 1}
 VOTES = {"sum": 0, "min": 1, "max": 2}
 SVM_KERNELS = {"linear": 0, "poly": 1, "sigmoid": 2, "rbf": 3}
+GRIDS = {"zeros": 0, "border": 1, "reflection": 2}
+"""What is outside of a map that a grid samples."""
 DECAYS = {"none": 0, "grad": 1, "weight": 2, "cautious": 3}
 POWERS = {"block": 1 << 12}
 """Of sums of powers: the elements that are summed at a time."""
@@ -454,6 +463,7 @@ def header() -> str:
     lines.append(_enum("GEMV", GEMV))
     lines.append(_enum("REDUCE", REDUCTIONS))
     lines.append(_enum("FOLD", FOLDS))
+    lines.append(_enum("GRID", GRIDS))
     lines.append(_enum("DECAY", DECAYS))
     lines.append(_enum("POWERS", POWERS))
     lines.append(_enum("FORMULA", FORMULA))

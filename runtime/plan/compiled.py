@@ -24,6 +24,7 @@ from burnish.errors import InputError
 from burnish.kernels import check_bf16, library, num_threads
 from burnish.nn.core.param import Stored
 from burnish.plan.branches import Branches
+from burnish.plan.cpu import SamplingTape
 from burnish.plan.cuda import (
     GraphPlan,
     Home,
@@ -398,7 +399,7 @@ def _unfit(places: set[Device], given: list[Any]) -> str:
 
 def _tape(places: set[Device]) -> Tape:
     """A tape that records calls, for kernels of these devices."""
-    return Tape() if places <= {_CPU} else WholeTape()
+    return SamplingTape() if places <= {_CPU} else WholeTape()
 
 
 def _are_on_cpu(given: list[Any]) -> bool:

@@ -27,6 +27,7 @@ from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.nn.norms.batch_norm import counted, moved_towards
 from burnish.operator import Operator
 from burnish.ops.arrays.gather import places_along, places_of
+from burnish.ops.spatial.grid_sample import grid_sample
 from burnish.steps import DRAWS
 from burnish.tensor import Tensor
 
@@ -37,6 +38,7 @@ STEPS: dict[Callable[..., Any], str] = {
     calibrated: "calibrated",
     counted: "counted",
     from_quantized: "from_quantized",
+    grid_sample: "grid_sample",
     keep_mask: "keep_mask",
     places_along: "places_along",
     places_of: "places_of",

@@ -19,7 +19,7 @@ _MODES = {
     "nearest": "nearest",
     "bicubic": "cubic",
 }
-_CUBIC = -0.75
+CUBIC = -0.75
 
 
 @composed
@@ -139,9 +139,9 @@ def _bounded(place: Array, size: int, padding: str, corners: bool) -> Any:
 
 def _near(d: Any) -> Any:
     """Keys' cubic kernel up to a distance of 1."""
-    return ((_CUBIC + 2) * d - (_CUBIC + 3)) * d * d + 1
+    return ((CUBIC + 2) * d - (CUBIC + 3)) * d * d + 1
 
 
 def _far(d: Any) -> Any:
     """Keys' cubic kernel from a distance of 1 to 2."""
-    return ((_CUBIC * d - 5 * _CUBIC) * d + 8 * _CUBIC) * d - 4 * _CUBIC
+    return ((CUBIC * d - 5 * CUBIC) * d + 8 * CUBIC) * d - 4 * CUBIC

@@ -24,6 +24,7 @@ from burnish.plan.cpu.lowbit.sequences import rounded_sequences
 from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
 from burnish.plan.cpu.moves import along, gather, joined, lookup
+from burnish.plan.cpu.moves.sampled import SamplingTape
 from burnish.plan.cpu.products import batched, einsum
 from burnish.plan.cpu.reductions import loss, moments, rows
 from burnish.plan.cpu.samples.chosen import stretches
@@ -35,6 +36,7 @@ __all__ = [
     "Builder",
     "Declined",
     "Memory",
+    "SamplingTape",
     "along",
     "along_gradients",
     "assign",
