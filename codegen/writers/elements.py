@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnx_ir as ir
 
 from burnish.codegen.weights.entries import Entry
 from burnish.codegen.weights.origin import Origin, exchanged
@@ -36,10 +37,14 @@ class Places:
 
 
 def origins_of(entry: Entry) -> tuple[np.ndarray, list[Origin]]:
-    """The weight's values, and the tensors of the file that they are read from."""
+    """The weight's values, and the tensors of the file that they are read from.
+
+    Those of int64 that only say what is read (axes, starts, shapes) are none of these.
+    """
     with exchanged({}) as reading:
         values = np.ascontiguousarray(entry.weight.read()).reshape(entry.weight.shape)
-    return values, list(reading.read)
+    whole = values.dtype == np.int64
+    return values, [o for o in reading.read if whole or o.dtype != ir.DataType.INT64]
 
 
 def copied_from(entry: Entry, origins: Sequence[Origin]) -> Places:

@@ -247,3 +247,18 @@ def test_floats_of_a_quantized_model_are_rounded_to_its_scales(
     weights[kernel] = weights[kernel] * 9
     with pytest.raises(ExportError, match=r"'w' of the model file can hold with its"):
         back(weights, path, tmp_path)
+
+
+def test_bounds_of_a_slice_are_no_elements(tmp_path: Path) -> None:
+    bounds = {"start": [3], "end": [6], "axis": [1]}
+    held = {"both": floats(4, 6)} | {n: np.array(b) for n, b in bounds.items()}
+    steps = [
+        node("Slice", "both start end axis", "half"),
+        node("MatMul", "x half", "y"),
+    ]
+    path = saved(graph(steps, held, "y", x=("batch", 4)), tmp_path)
+    weights = {name: value + 1 for name, value in state(path, tmp_path).items()}
+    (new,) = weights.values()
+    after = back(weights, path, tmp_path)
+    np.testing.assert_array_equal(after["both"][:, 3:], new.T)
+    np.testing.assert_array_equal(after["both"][:, :3], held["both"][:, :3])
