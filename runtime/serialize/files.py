@@ -111,7 +111,9 @@ def _is_json(data: memoryview) -> bool:
 
 
 def _is_safetensors(data: memoryview) -> bool:
-    return bytes(data[8:9]) == b"{" and int.from_bytes(data[:8], "little") <= len(data)
+    """Also one that ends within its header, which says how long it would be."""
+    size = int.from_bytes(data[:8], "little")
+    return bytes(data[8:9]) == b"{" and size <= max(len(data), MAX_HEADER)
 
 
 def _is_pickle(data: memoryview) -> bool:

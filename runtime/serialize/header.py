@@ -109,7 +109,8 @@ def read_header(data: Any, budget: Budget) -> Header:
     if length > MAX_HEADER or length > size - 8:
         raise RecordError(
             f"{where}: expected a header of at most {min(MAX_HEADER, size - 8)} bytes, "
-            f"got one of {length}; is this a safetensors file?"
+            f"got one of {length}; is this a safetensors file, and is it whole? "
+            f"download or save it again"
         )
     page = _parse(bytes(data[8 : 8 + length]), budget)
     metadata = page.pop("__metadata__", {})

@@ -177,3 +177,10 @@ def test_any_header_is_refused_or_read(header, body):
     assert found is not None or "\n" not in problem
     whole = [x for x in (found or {}).values() if x.dtype.kind != "V"]
     assert sum(x.nbytes for x in whole) <= len(body)
+
+
+def test_a_file_that_ends_in_its_header_is_no_pickle(tmp_path):
+    path = tmp_path / "cut.safetensors"
+    path.write_bytes(file_of({"x": entry()})[:20])
+    with pytest.raises(RecordError, match=r"header of at most 12 bytes.*download"):
+        serialize.open_weights(path)
