@@ -119,7 +119,7 @@ def _rounds(source: Source) -> bool:
 
 def _distance(a: Any, b: Any) -> float:
     """The largest difference of two float arrays of one shape; 0 for others."""
-    a, b = np.asarray(a), np.asarray(b)
+    (a, _), (b, _) = _joined(a), _joined(b)
     if a.dtype.kind != "f" or a.shape != b.shape or not a.size:
         return 0.0
     distance = np.abs(a.astype(np.float64) - b).max()
@@ -139,14 +139,15 @@ def _within(output: Compared, spread: float) -> Compared:
 def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Compared:
     """One output beside the reference's; NaN equals NaN, whole numbers are exact.
 
-    Dictionaries are compared as rows, with a column for each key of any of them.
+    Dictionaries are compared as rows, with a column for each key of any of them; the
+    tensors of a sequence as one array.
     """
     if _are_maps(got) and _are_maps(expected):
         keys = dict.fromkeys(key for row in (*expected, *got) for key in row)
         got, expected = (
             [[row.get(key) for key in keys] for row in rows] for rows in (got, expected)
         )
-    mine, theirs = np.asarray(got), np.asarray(expected)
+    (mine, shape), (theirs, wanted) = _joined(got), _joined(expected)
     dtype = str(theirs.dtype)
 
     def result(distance: float, scale: float, limit: float, reason: str) -> Compared:
@@ -161,8 +162,8 @@ def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Co
             reason,
         )
 
-    if mine.shape != theirs.shape:
-        return result(np.inf, 0, 0, f"expected shape {theirs.shape}, got {mine.shape}")
+    if shape != wanted:
+        return result(np.inf, 0, 0, f"expected shape {wanted}, got {shape}")
     if mine.dtype != theirs.dtype:
         return result(np.inf, 0, 0, f"expected {dtype}, got {mine.dtype}")
     if theirs.dtype.kind in "OUSb":
@@ -183,6 +184,19 @@ def compare(name: str, got: Any, expected: Any, rtol: float | None = None) -> Co
     limit = ABSOLUTE + factor * scale
     reason = "" if distance <= limit else "differs by more than the limit"
     return result(distance, scale, limit, reason)
+
+
+def _joined(value: Any) -> tuple[np.ndarray, Any]:
+    """An output as an array, and its shape.
+
+    Tensors of a sequence whose shapes differ stand one behind the other; of those the
+    shape is a list.
+    """
+    shapes = [*map(np.shape, value)] if isinstance(value, list) else []
+    if len(set(shapes)) > 1:
+        return np.concatenate([*map(np.ravel, value)]), shapes
+    array = np.asarray(value)
+    return array, array.shape
 
 
 def _are_maps(value: Any) -> bool:

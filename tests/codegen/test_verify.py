@@ -249,6 +249,10 @@ COMPARED = [
         "expected shape (2, 1), got (1, 1)",
     ),
     ([], [], True, ""),
+    ([A, A[:1]], [A, A[:1]], True, ""),
+    ([A, A[:1] * 2], [A, A[:1]], False, "differs"),
+    ([A, A[:1]], [A[:1], A], False, "expected shape [(1,), (2,)], got [(2,), (1,)]"),
+    ([A, A], [A, A[:1]], False, "expected shape [(2,), (1,)], got (2, 2)"),
     (A, [{"a": 0.3}], False, "expected shape (1,), got (2,)"),
 ]
 
