@@ -65,17 +65,19 @@ class Unplanned:
 
 
 class _Known:
-    """A plan that was found by a call's shapes, in some surroundings."""
+    """A plan that was found by a call's shapes, in some surroundings.
+
+    run: gives the results of the call's tensors; raises CaptureError where a module is
+    not what it was.
+    """
 
     def __init__(self, surroundings: Any, plan: Plan | GraphPlan | Branches):
         self.surroundings, self.plan = surroundings, plan
-        self._run: Callable[[Any], Any] = plan.checked
-        if isinstance(plan, Plan) and not plan.by_value:
-            self._run = Checked(plan)
-
-    def __call__(self, given: Any) -> Any:
-        """The results; raises CaptureError where a module is not what it was."""
-        return self._run(_taken(self.plan, given))
+        self.run: Callable[[Any], Any] = plan.checked
+        if plan.by_value:
+            self.run = lambda given: plan.checked(_taken(plan, given))
+        elif isinstance(plan, Plan):
+            self.run = Checked(plan)
 
 
 class Compiled(Generic[P, R]):
@@ -120,7 +122,7 @@ class Compiled(Generic[P, R]):
         known = self._quick.get(quick) if quick else None
         if known is not None and known.surroundings == self._surroundings():
             try:
-                return known(args)
+                return known.run(args)
             except Fault:
                 return self._function(*args, **options)
             except Reshaped as error:
