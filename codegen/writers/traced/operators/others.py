@@ -119,13 +119,14 @@ def decode_image(emit: Emitter, stream: Any, *, pixel_format: str) -> Any:
 def label_encoder(
     emit: Emitter, x: Any, keys: Any, values: Any, *, default: Any, dtype: Any
 ) -> Any:
-    """Of equal keys the last one counts; in a table of ONNX's each comes once."""
+    """Of equal keys the first one counts; in a table of ONNX's each comes once."""
     kind = emit.result.dtype
     held = np.asarray(keys, x.dtype)
-    table = dict(zip(held.tolist(), np.asarray(values, kind).tolist(), strict=True))
+    pairs = zip(held.tolist(), np.asarray(values, kind).tolist(), strict=True)
+    table = dict(reversed([*pairs]))
     if nan := [key for key in table if key != key]:
-        last = table[nan[-1]]
-        table = {key: v for key, v in table.items() if key == key} | {nan[0]: last}
+        first = table[nan[-1]]
+        table = {key: v for key, v in table.items() if key == key} | {nan[0]: first}
     tensors = {
         "keys_tensor": np.asarray([*table], x.dtype),
         "values_tensor": np.asarray([*table.values()], kind),
