@@ -25,10 +25,9 @@ from burnish.codegen.ops.rule.traits import (
     SAME_SHAPE,
     Twin,
 )
-from burnish.codegen.ops.rule.words import is_scalar, made, named
+from burnish.codegen.ops.rule.words import integers_kept, is_scalar, made, named
 from burnish.codegen.program import (
     Attribute,
-    BinOp,
     Conditional,
     Expression,
     Literal,
@@ -152,7 +151,7 @@ def swish(X: Expression, *, alpha: float = 1.0) -> Result:
 
 @onnx_op("Shrink", traits=ELEMENTWISE | ACTIVATION)
 def shrink(input_: Expression, *, lambd: float = 0.5, bias: float = 0.0) -> Result:
-    return call("shrink", input_, lambd=lambd, bias=bias)
+    return integers_kept(call("shrink", input_, lambd=lambd, bias=bias), input_.dtype)
 
 
 @onnx_op(
@@ -239,7 +238,7 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
 @onnx_op("SwiGLU", traits=BROADCAST)
 def swiglu(A: Expression, B: Expression, *, alpha: float = 1.0) -> Result:
     gate = call("silu", A) if alpha == 1 else call("swish", A, alpha=alpha)
-    return BinOp("*", gate, B)
+    return infix("*", gate, B)
 
 
 @onnx_op("Dropout", since=7)

@@ -26,7 +26,14 @@ from burnish.codegen.ops.rule.traits import (
     SAME_SHAPE,
     Twin,
 )
-from burnish.codegen.ops.rule.words import cast, chain, is_float, is_integer, plus
+from burnish.codegen.ops.rule.words import (
+    cast,
+    chain,
+    integers_kept,
+    is_float,
+    is_integer,
+    plus,
+)
 from burnish.codegen.program import BinOp, Call, Expression, Literal, UnaryOp
 
 
@@ -127,7 +134,7 @@ def log(input_: Expression) -> Result:
 
 @onnx_op("Erf", traits=ELEMENTWISE)
 def erf(input_: Expression) -> Result:
-    return call("erf", input_)
+    return integers_kept(call("erf", input_), input_.dtype)
 
 
 @onnx_op("Sin", traits=ELEMENTWISE, role="sin")

@@ -25,7 +25,9 @@ def cast_like(
     round_mode: str = "up",
     saturate: int = 1,
 ) -> Result:
-    return _cast(input_, target_type.dtype, bool(saturate), round_mode)
+    dtype = target_type.dtype
+    kind = "str" if dtype == "object" else dtype
+    return _cast(input_, kind, bool(saturate), round_mode)
 
 
 _ENDS = {

@@ -206,7 +206,12 @@ def rms_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Result:
+    """The result has the dtype of `scale`."""
     fits = scale.rank == (-axis if axis < 0 else (X.rank or 0) - axis)
+    if X.dtype != scale.dtype and None not in (X.dtype, scale.dtype):
+        wide = cast(X, "float32")
+        y = call("rms_norm", wide, _sizes_from(X, axis), scale, eps=epsilon)
+        return cast(y, scale.dtype)
     if isinstance(scale, Weight) and owned(scale) and fits:
         return _sized("RMSNorm", scale, {"eps": epsilon}, {"weight": scale}, X)
     return call("rms_norm", X, _sizes_from(X, axis), scale, eps=epsilon)

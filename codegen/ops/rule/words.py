@@ -67,6 +67,11 @@ def cast(x: Expression, dtype: str | None) -> Expression:
     return Method(tensor(x), "to", (Literal(dtype),))
 
 
+def integers_kept(y: Expression, dtype: str | None) -> Expression:
+    """y in an integer dtype as its operand has it; y itself with any other dtype."""
+    return cast(y, dtype) if is_integer(dtype) else y
+
+
 def made(function: str, *args: Any, dtype: str | None = None, **options: Any) -> Call:
     """`Tensor.function(*args, dtype=..., device=self.device)`"""
     if dtype is not None:

@@ -122,10 +122,15 @@ def outer(a: Any, b: Any) -> Array:
     return a[:, None] * b[None, :]
 
 
+def _single(x):
+    """float16 as float32: LAPACK has no half precision."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
 @operator
 def det(x) -> Array:
     """The determinants of (..., n, n) matrices; the gradient needs an inverse."""
-    return namespace(x).linalg.det(x)
+    return namespace(x).linalg.det(_single(x)).astype(x.dtype, copy=False)
 
 
 @det.vjp
@@ -136,7 +141,7 @@ def _(g, y, x):
 @operator
 def inverse(x) -> Array:
     """The inverses of (..., n, n) matrices."""
-    return namespace(x).linalg.inv(x)
+    return namespace(x).linalg.inv(_single(x)).astype(x.dtype, copy=False)
 
 
 @inverse.vjp
