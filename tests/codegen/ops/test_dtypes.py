@@ -12,33 +12,57 @@ from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 from burnish.codegen.backend import BurnishBackend
 
 Arrays = tuple[np.ndarray, ...]
-HALF = np.float16([[[2, 1], [0.5, 3]], [[1, 0], [4, -2]]])
+HALF = np.array([[[2, 1], [0.5, 3]], [[1, 0], [4, -2]]], np.float16)
 INTEGERS = np.array([[-3, 0, 1], [2, 5, 9]])
 WORDS = np.array(["a"], object)
 
 CASES: list[tuple[str, Arrays, dict[str, Any], int, np.ndarray]] = [
-    ("Erf", (INTEGERS,), {}, 13, np.int64([[0, 0, 0], [0, 0, 1]])),
-    ("Erf", (INTEGERS.astype(np.int8),), {}, 9, np.int8([[0, 0, 0], [0, 0, 1]])),
-    ("Erf", (np.float64([0, 9]),), {}, 13, np.float64([0, 1])),
+    ("Erf", (INTEGERS,), {}, 13, np.array([[0, 0, 0], [0, 0, 1]], np.int64)),
+    (
+        "Erf",
+        (INTEGERS.astype(np.int8),),
+        {},
+        9,
+        np.array([[0, 0, 0], [0, 0, 1]], np.int8),
+    ),
+    ("Erf", (np.array([0, 9], np.float64),), {}, 13, np.array([0, 1], np.float64)),
     (
         "Shrink",
-        (np.uint32([5, 0, 2]),),
+        (np.array([5, 0, 2], np.uint32),),
         {"lambd": 1.0, "bias": 1.0},
         9,
-        np.uint32([4, 0, 1]),
+        np.array([4, 0, 1], np.uint32),
     ),
     (
         "Shrink",
         (INTEGERS.astype(np.int8),),
         {"lambd": 1.5},
         9,
-        np.int8([[-3, 0, 0], [2, 5, 9]]),
+        np.array([[-3, 0, 0], [2, 5, 9]], np.int8),
     ),
-    ("CastLike", (np.uint64([[3, 6]]), WORDS), {}, 15, np.array([["3", "6"]], object)),
-    ("CastLike", (np.float32([1.5, -2]), np.int8([1])), {}, 15, np.int8([1, -2])),
-    ("Det", (HALF,), {}, 11, np.float16([5.5, -2])),
-    ("SwiGLU", (np.float64(0), np.float64(2)), {}, 28, np.float64(0)),
-    ("SwiGLU", (np.float32([64]), np.float32([2])), {}, 28, np.float32([128])),
+    (
+        "CastLike",
+        (np.array([[3, 6]], np.uint64), WORDS),
+        {},
+        15,
+        np.array([["3", "6"]], object),
+    ),
+    (
+        "CastLike",
+        (np.array([1.5, -2], np.float32), np.array([1], np.int8)),
+        {},
+        15,
+        np.array([1, -2], np.int8),
+    ),
+    ("Det", (HALF,), {}, 11, np.array([5.5, -2], np.float16)),
+    ("SwiGLU", (np.array(0.0), np.array(2.0)), {}, 28, np.array(0.0)),
+    (
+        "SwiGLU",
+        (np.array([64], np.float32), np.array([2], np.float32)),
+        {},
+        28,
+        np.array([128], np.float32),
+    ),
 ]
 
 
