@@ -188,7 +188,7 @@ def _dense(
     count = node.options["groups"]
     g = Groups(count, weight.shape[1], weight.shape[0] // count)
     is_alone = count == 1 and node.options.get(GATE) is None
-    if is_alone and _is_narrow(b, x, weight, bias):
+    if isinstance(weight, Constant) and is_alone and _is_narrow(b, x, weight, bias):
         layout = _layout(b, x)
         source = b.spot(x, layout)
         narrow(b, node, w, x, source, layout, weight, bias, *residual)
