@@ -14,6 +14,7 @@ import numpy as np
 
 from burnish import serialize
 from burnish._files.atomic import atomic_write
+from burnish.codegen.errors import UsageError
 from burnish.codegen.program import Weight
 from burnish.codegen.weights.streaming import blocks
 
@@ -130,10 +131,17 @@ def package(folder: Path) -> Iterator[None]:
     """`folder`, a package where it is new: importable from a zipped wheel too.
 
     Folders that are there stay as they are; new ones are gone again after an error.
+    Raises UsageError where a file of that name is.
     """
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise UsageError(
+                f"{folder}: expected a folder, or a name that is free, to write to; "
+                f"this is a file, or is below one"
+            ) from None
         for place in new:
             (place / "__init__.py").touch()
         yield
