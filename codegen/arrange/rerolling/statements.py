@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from burnish.codegen.arrange.analysis.tandem_repeats import best_run
 from burnish.codegen.arrange.rerolling.turns import loop_of, word
 from burnish.codegen.program import (
+    Assign,
     Block,
     Literal,
     Loop,
@@ -47,7 +48,9 @@ def _with_loops(
     sequence = [numbers.setdefault(word(s), len(numbers)) for s in statements]
     weights = list(map(weight, statements))
     used = len(numbers)
-    while run := best_run(sequence, weights):
+    # an element alone is no step, however often a step reads one
+    little = {numbers[word(s)] for s in statements if _is_an_element(s)}
+    while run := best_run(sequence, weights, little):
         for start in range(run.start, run.start + run.rest + 1):
             end = start + run.period * run.count
             turns = [
@@ -78,6 +81,11 @@ def _owned(statement: Statement) -> Iterator[tuple[str | int, ...]]:
     for expression in every_expression(statement):
         if isinstance(expression, SelfAttr):
             yield expression.path
+
+
+def _is_an_element(statement: Statement) -> bool:
+    """Whether it is an element, or a stretch, of a sequence and nothing more."""
+    return isinstance(statement, Assign) and isinstance(statement.expression, Subscript)
 
 
 def _is_an_element_read(statement: Statement) -> bool:

@@ -87,6 +87,22 @@ def test_elements_in_another_order(elements, written):
     )
 
 
+def test_elements_of_two_sequences():
+    text = steps(6, lists=True)
+    for t in range(6):
+        text = text.replace(f"a{t} = Mul(h{t}, g)", f"a{t} = Mul(h{t}, g{t})")
+        read = f"k{t} = Constant<value_int={5 - t}>() g{t} = Gather<axis=1>(z, k{t})"
+        text = text.replace(f"x{t} = Gather", f"{read} x{t} = Gather")
+    becomes(
+        form(text, x="batch,6,4", h0="batch,4", z="batch,6,4"),
+        """
+        for i in range(6):
+            y = ops.tanh(y * z[:, 5 - i]) + x[:, i]
+            collected.append(y)
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
