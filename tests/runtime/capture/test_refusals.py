@@ -8,6 +8,7 @@ from burnish.autodiff import backward
 from burnish.capture import CaptureError, capture
 from burnish.distributions import Bernoulli
 from burnish.named import NamedTensor
+from burnish.nn.attention.cache import TensorCache
 from burnish.quantization import QuantScheme
 from tests.runtime.capture.harness import equal, floats, network
 
@@ -70,7 +71,7 @@ OTHER_REFUSALS = {
     "outside": (lambda x: Y.inplace(lambda t: t + 1) + x, "from outside is changed"),
     "named": (lambda x: NamedTensor(x, "a", "b"), "got a NamedTensor"),
     "a generator": (lambda x: (x for _ in range(2)), "got a generator"),
-    "cache": (lambda x: nn.attention.cache.TensorCache().extend(x), "a cache grows"),
+    "cache": (lambda x: TensorCache().extend(x), "a cache grows"),
 }
 
 
