@@ -77,14 +77,17 @@ def record(
     )
     modules = reached(function)
     before = Before(modules)
-    with rng.observed(tape.drawing), tape.running():
-        try:
+    try:
+        with rng.observed(tape.drawing), tape.running():
             made = function(*own_args, **own_options)
-        except Exception as error:
-            if isinstance(error, CaptureError) or not tape.has_late:
-                raise
+        before.check()
+    except Exception as error:
+        is_late = tape.has_late and not isinstance(error, CaptureError)
+        if is_late or isinstance(error, CaptureError):
+            before.restore()
+        if is_late:
             raise CaptureError(f"capture: {error}, behind a late result") from error
-    before.check()
+        raise
     return form, modules, mapped(made, lambda item: _result(tape, item))
 
 

@@ -152,16 +152,29 @@ class Before:
 
     def check(self) -> None:
         """Raises CaptureError for what no run of the program would leave there."""
+        for _, where, name, value, _ in self._changed():
+            is_setting = isinstance(value, _SETTINGS)
+            what = f"{name!r}, {value!r}" if is_setting else f"the tensor {name!r}"
+            _left(where, what)
+
+    def restore(self) -> None:
+        """Undo these changes: the plain call, which follows, makes them again."""
+        for own, _, name, _, before in [*self._changed()]:
+            if name in before:
+                own[name] = before[name]
+            else:
+                del own[name]
+
+    def _changed(self) -> Iterator[tuple[dict[str, Any], str, str, Any, Any]]:
+        """The settings that are others, and the capture's tensors that are kept."""
         for module, where, before in self._kept:
-            for name, value in [*vars(module).items()]:
+            own = vars(module)
+            for name, value in [*own.items()]:
                 if value is before.get(name):
                     continue
-                if any(isinstance(each, Traced) for each in leaves(value)):
-                    vars(module).pop(name)
-                    vars(module).update(before)
-                    _left(where, f"the tensor {name!r}")
-                if isinstance(value, _SETTINGS) and value != before.get(name):
-                    _left(where, f"{name!r}, {value!r}")
+                is_other = isinstance(value, _SETTINGS) and value != before.get(name)
+                if is_other or any(isinstance(e, Traced) for e in leaves(value)):
+                    yield own, where, name, value, before
 
 
 def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:

@@ -164,8 +164,10 @@ def test_what_a_module_keeps_is_refused():
     with pytest.raises(CaptureError, match="keeps the tensor 'last' in Keeps"):
         capture(kept, X)
     assert kept.last is None
+    counts = Counts()
     with pytest.raises(CaptureError, match="keeps 'count', 1 in Counts"):
-        capture(Counts(), X)
+        capture(counts, X)
+    assert counts.count == 0
 
 
 def test_a_tensor_that_outlives_its_capture_is_reported():

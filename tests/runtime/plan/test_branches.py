@@ -253,3 +253,34 @@ def test_a_whole_number_beside_a_computed_value():
         for each in (x, -x):
             same(fast(each, Tensor(n)), function(each, Tensor(n)))
     assert "eagerly" not in fast.explain()
+
+
+class Counts(nn.Module):
+    """What it gives depends on the number of its calls."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+class CountsBefore(Counts):
+    def forward(self, x):
+        y = super().forward(x)
+        return ops.exp(y) if x.sum() > 0 else y
+
+
+class CountsBehind(Counts):
+    def forward(self, x):
+        return super().forward(x) if x.sum() > 0 else -x
+
+
+@pytest.mark.parametrize("kind", [Counts, CountsBefore, CountsBehind])
+def test_a_capture_that_is_refused_leaves_numbers_as_they_were(kind):
+    plain, model, x = kind(), kind(), abs(tensor(3))
+    fast = burnish.compile(model)
+    for each in (-x, x, -x, x, x):
+        same(fast(each), plain(each))
+        assert model.calls == plain.calls
