@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from burnish.errors import KernelError
 from burnish.kernels import build
 
 
@@ -30,10 +29,7 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
     ).stdout.strip()
     if not Path(found).is_absolute():
         pytest.skip("gcc has no library of checks here")
-    try:
-        library = build.built(build.SANITIZERS, tmp_path, quiet=True)
-    except KernelError as error:
-        pytest.skip(str(error))
+    library = build.built(build.SANITIZERS, tmp_path, quiet=True)
     setting = {
         "BURNISH_KERNELS": str(library),
         "LD_PRELOAD": found,
