@@ -138,9 +138,9 @@ class Branches:
         Raises Fault where the plain call is due; nothing has been changed then.
         """
         if self.why:
-            raise Fault
-        run = self._undone if self._has_effects else self._run
+            raise Fault(self.why)
         for _ in range(_GROWTHS):
+            run = self._undone if self._has_effects else self._run
             try:
                 made = run(given)
             except Unknown as unknown:
@@ -148,7 +148,7 @@ class Branches:
             else:
                 self._runs += 1
                 return made
-        raise Fault
+        raise Fault("kernels answer otherwise than operators")
 
     __call__ = checked
 
@@ -180,7 +180,7 @@ class Branches:
             if child is None:
                 raise Unknown(answers)
             if isinstance(child, str):
-                raise Fault
+                raise Fault(child)
             node = child
 
     def _undone(self, given: Sequence[Any], passed: list[Any] | None = None) -> Any:
@@ -204,7 +204,7 @@ class Branches:
                 assert node.question is not None
                 child = node.children.get(node.question.key(answer))
                 if not isinstance(child, Node):
-                    raise Fault
+                    raise Fault(child)
                 node = child
             assert node.question is not None
             key = node.question.key(answers[-1])
@@ -214,12 +214,12 @@ class Branches:
                 self._misses += 1
                 if self._misses > self._runs:
                     self.why = f"{node.question.where}, and is seldom the same"
-                raise Fault
+                raise Fault(f"{node.question.where}, in too many ways")
             try:
                 self._root = self._grown(self._root, given, answers)
             except CaptureError as error:
                 node.children[key] = str(error)
-                raise Fault from error
+                raise Fault(str(error)) from error
 
     def _is_full(self, node: Node, answer: Any) -> bool:
         most = _MOST_FLOATS if isinstance(answer, float) else _MOST_ANSWERS

@@ -159,13 +159,24 @@ class Compiled(Generic[P, R]):
         """
         if self._steps.are_made:
             return f"{self._name}{self._steps.summary(args, options)}"
-        found, given = self._found(*self._as_tensors(args, options))
+        args, options = self._as_tensors(args, options)
+        found, given = self._found(args, options)
+        try:
+            if not isinstance(found, Unplanned):
+                found.program.check()
+        except CaptureError:  # a module is not what it was
+            found = self._planned(args, options)
         if isinstance(found, Unplanned):
             return f"{self._name} runs eagerly: {found.why}"
+        shown: Any = listed if isinstance(found, Plan) else listed_on_gpu
         if isinstance(found, Branches):
-            return listed_way(self._name, found, given)
-        shown = listed if isinstance(found, Plan) else listed_on_gpu
-        return shown(self._name, found, given)
+            shown = listed_way
+        try:
+            text: str = shown(self._name, found, given)
+        except Fault as fault:
+            why = f"{fault}" or "a value is none that kernels can have"
+            return f"{self._name} runs eagerly: {why}"
+        return text
 
     def planned(
         self, *args: P.args, **options: P.kwargs

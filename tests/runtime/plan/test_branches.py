@@ -104,6 +104,7 @@ def test_both_branches_of_a_module_in_turn():
     for each in (x, -x):
         same(fast(each), model(each))
     model.second = nn.Linear(5, 5)
+    assert "linear" in fast.plan(x)
     for each in (x, -x, x):
         same(fast(each), model(each))
 
@@ -177,6 +178,8 @@ def test_arrays_are_refused_behind_a_value():
         same(fast(each), function(each))
     assert "where it is True, the call runs eagerly: capture: " in fast.explain()
     assert records(fast)
+    assert "function runs eagerly: capture: " in fast.plan(x)
+    assert "exp" in fast.plan(-x)
 
 
 def test_an_exception_in_one_branch_leaves_state_as_it_was():

@@ -453,3 +453,9 @@ def test_every_record_runs_once():
     plan = check(function, x).planned(x)
     ranges = [range(s.first, s.behind) for s in plan.segments if s.node is None]
     assert [i for each in ranges for i in each] == [*range(len(plan.steps))]
+
+
+def test_plan_says_that_a_call_with_an_index_out_of_range_runs_eagerly():
+    fast = burnish.compile(nn.Embedding(5, 3))
+    assert "eagerly" not in fast.plan(Tensor(np.array([1, 2])))
+    assert "runs eagerly: a value" in fast.plan(Tensor(np.array([1, 9])))
