@@ -26,6 +26,7 @@ from burnish.plan.cpu import (
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.graph import Graph, Node, Value
 from burnish.plan.lowering import Lowering, Segment
+from burnish.plan.packed import packed
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import fuse
 from burnish.plan.updates import Updates
@@ -267,10 +268,8 @@ class Plan:
             room = Room([c.bytes for c in stale.values() if c.stored is None])
             for slot, constant in stale.items():
                 is_own = constant.stored is not None  # read once, not worth a copy
-                array = constant.make()
-                arrays[slot] = (
-                    np.ascontiguousarray(array) if is_own else room.held(array)
-                )
+                array = np.ascontiguousarray(constant.make())
+                arrays[slot] = array if is_own else packed(array, constant, room)
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen, self._is_current = now, is_current
