@@ -9,6 +9,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -481,10 +482,11 @@ def compile(
     function: a module, or a function of tensors. The first call with arguments of some
     shapes and dtypes plans it; later ones run the plan: a table of kernels on a CPU,
     CUDA graphs on a GPU. Parameters stay the module's: one that is assigned new values
-    is taken up. What a plan cannot have runs eagerly in between, `explain()` says what
-    and why; so does everything where gradients are recorded for outside. A function
-    that asks for gradients itself and updates parameters is one plan, a step of
-    training. Results are those of the plain call within 1e-5 of their scale.
+    is taken up. A function that branches on computed values has plans for each answer
+    on a CPU. What a plan cannot have runs eagerly in between, `explain()` says what and
+    why; so does everything where gradients are recorded for outside. A function that
+    asks for gradients itself and updates parameters is one plan, a step of training.
+    Results are those of the plain call within 1e-5 of their scale.
 
     precision: "fp32"; "tf32", with which a GPU rounds what float32 products multiply to
     11 bits and sums in float32; "fp16" or "bf16" (8 bits and float32's range; a GPU
@@ -514,9 +516,11 @@ def compile(
             f"compile: expected precision {', '.join(names)} or {last}, "
             f"got {precision!r}"
         )
-    if not 0 <= tolerance < 1:
+    if not (isinstance(tolerance, Real) and 0 <= tolerance < 1):
         raise InputError(
             f"compile: expected a tolerance from 0 to below 1, got {tolerance!r}"
         )
+    if isinstance(off, str):
+        raise InputError(f"compile: expected a tuple of names as off, got {off!r}")
     inexact = {name for name, least in _ROUNDS_MORE.items() if tolerance < least}
     return Compiled(function, frozenset({*off, *inexact}), precision)

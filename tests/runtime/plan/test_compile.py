@@ -335,6 +335,10 @@ def test_errors_are_those_of_the_plain_call():
         fast(tensor(2, 4, 5, 5))
     with pytest.raises(InputError, match="expected a module or a function"):
         burnish.compile(3)
+    with pytest.raises(InputError, match="a tolerance from 0 to below 1, got 'x'"):
+        burnish.compile(Net(), tolerance="x")
+    with pytest.raises(InputError, match="expected a tuple of names as off"):
+        burnish.compile(Net(), off="conv")
 
 
 def test_many_threads_of_python():
