@@ -7,6 +7,7 @@ leaf. An answer that is new is captured along with all that follows from it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,8 @@ _MOST_ANSWERS, _MOST_FLOATS = 32, 4
 
 _GROWTHS = 3
 """Captures in one call: kernels may answer otherwise than the capture's operators."""
+
+_OTHERWISE = "kernels answer otherwise than operators"
 
 
 class Unknown(Exception):
@@ -148,16 +151,24 @@ class Branches:
             else:
                 self._runs += 1
                 return made
-        raise Fault("kernels answer otherwise than operators")
+        raise Fault(_OTHERWISE)
 
     __call__ = checked
 
     def way(self, given: Sequence[Any]) -> list[tuple[Node, list[Any]]]:
         """The nodes that such a call passes, and what each is given."""
-        self.checked(given)  # what is not planned yet is captured
-        passed: list[tuple[Node, list[Any]]] = []
-        self._undone(given, passed)
-        return passed
+        if self.why:
+            raise Fault(self.why)
+        for _ in range(_GROWTHS):
+            passed: list[tuple[Node, list[Any]]] = []
+            try:
+                with undone(self._assigned):
+                    self._run(given, passed)
+            except Unknown as unknown:
+                self._grow(given, unknown.answers)
+            else:
+                return passed
+        raise Fault(_OTHERWISE)
 
     def _run(self, given: Sequence[Any], passed: list[Any] | None = None) -> Any:
         """The results; raises Unknown where no node follows.
@@ -183,11 +194,11 @@ class Branches:
                 raise Fault(child)
             node = child
 
-    def _undone(self, given: Sequence[Any], passed: list[Any] | None = None) -> Any:
+    def _undone(self, given: Sequence[Any]) -> Any:
         """As `_run`; where it raises, draws and buffers are as before it."""
         state, before = rng.state(), [(item, item.held) for item in self._assigned]
         try:
-            return self._run(given, passed)
+            return self._run(given)
         except BaseException:
             rng.restore(state)
             for item, held in before:
@@ -235,7 +246,7 @@ class Branches:
         root = self._joined(root, path, tape, Watch(tape, modules))
         programs = [node.program for node in root.below]
         self._has_effects = any(program.has_effects for program in programs)
-        self._assigned = [*_assigned(programs).values()]
+        self._assigned = assigned(programs)
         return root
 
     def _joined(
@@ -303,12 +314,24 @@ def _unplanned(program: Program) -> Callable[[list[Any]], Any]:
     return run
 
 
-def _assigned(programs: list[Program]) -> dict[int, Stored]:
-    """The parameters and buffers that programs give new values, by their `id`."""
+def assigned(programs: list[Program]) -> list[Stored]:
+    """The parameters and buffers that programs give new values, each once."""
     items: list[Any] = [
         program.fixed[place]
         for program in programs
         for line in program.lines
         for place in changes(line.call)
     ]
-    return {id(item): item for item in items}
+    return [*{id(item): item for item in items}.values()]
+
+
+@contextlib.contextmanager
+def undone(items: list[Stored]) -> Iterator[None]:
+    """At the end of the `with` block draws and these items are as before it."""
+    state, before = rng.state(), [(item, item.held) for item in items]
+    try:
+        yield
+    finally:
+        rng.restore(state)
+        for item, held in before:
+            item.assign(held)

@@ -156,7 +156,8 @@ class Compiled(Generic[P, R]):
     def plan(self, *args: P.args, **options: P.kwargs) -> str:
         """The steps of a call with such arguments: a line for each, and its share.
 
-        A step of training is one line: it cannot be run to be timed.
+        A CPU's are run to be timed; draws and buffers are as before then. A step of
+        training is one line: it cannot be run to be timed.
         """
         if self._steps.are_made:
             return f"{self._name}{self._steps.summary(args, options)}"

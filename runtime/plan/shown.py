@@ -6,8 +6,9 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
+from burnish.plan.branches import Branches, assigned, undone
+
 if TYPE_CHECKING:
-    from burnish.plan.branches import Branches
     from burnish.plan.plan import Plan
 
 
@@ -17,7 +18,8 @@ def listed(name: str, plan: Plan, given: list[Any]) -> str:
     Steps that go over a batch by sample have one line for all samples.
     """
     rows = []
-    times = _times(plan, given)
+    with undone(assigned([plan.program])):
+        times = _times(plan, given)
     whole = sum(times) or 1.0
     for text, flops, moved, seconds in _rows(plan, times):
         work = f"{flops / 1e6:9.2f} MFLOP" if flops else " " * 15

@@ -226,6 +226,31 @@ def test_buffers_and_draws_move_as_in_the_plain_call():
     same(model.mean.data, plain.mean.data)
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_listing_of_steps_leaves_buffers_and_draws_as_they_were(asks):
+    class Noisy(nn.Module):
+        def __init__(self):
+            self.count = nn.Buffer(np.zeros(4, np.float32))
+
+        def forward(self, x):
+            self.count.assign(self.count + 1)
+            if asks and x.sum() < 0:
+                return x
+            return x * Tensor.rand(4) + self.count
+
+    plain, model, x = Noisy(), Noisy(), abs(tensor(4))
+    fast, made = burnish.compile(model), []
+    for called in (plain, fast):
+        burnish.seed(3)
+        made.append([])
+        for _ in range(3):
+            made[-1].append(called(x))
+            if called is fast:
+                assert "mul + add" in fast.plan(x)
+    same(made[1], made[0])
+    same(model.count.data, plain.count.data)
+
+
 def test_threads():
     fast, inputs = burnish.compile(nested), [tensor(3, 5) for _ in range(40)]
     wanted = [nested(x) for x in inputs]
