@@ -80,13 +80,17 @@ def record(
     try:
         with rng.observed(tape.drawing), tape.running():
             made = function(*own_args, **own_options)
+        if tape.refused:
+            raise CaptureError(tape.refused)
         before.check()
     except Exception as error:
-        is_late = tape.has_late and not isinstance(error, CaptureError)
-        if is_late or isinstance(error, CaptureError):
+        why = tape.refused
+        if tape.has_late and not why:
+            why = f"capture: {error}, behind a late result"
+        if why or isinstance(error, CaptureError):
             before.restore()
-        if is_late:
-            raise CaptureError(f"capture: {error}, behind a late result") from error
+        if why and not isinstance(error, CaptureError):
+            raise CaptureError(why) from error
         raise
     return form, modules, mapped(made, lambda item: _result(tape, item))
 

@@ -48,6 +48,7 @@ class Tape(Dependencies):
         self.fixed: dict[int, tuple[Ref, Any]] = {}
         self.arguments: list[Any] = []
         self.over = self.has_late = False
+        self.refused = ""  # why, should the function catch the exception
         self._before: dict[int, tuple[Stored, Any]] = {}
         self._paused = recording.paused
         self._inside = self._drew = False
@@ -129,7 +130,8 @@ class Tape(Dependencies):
 
     def refuse(self, why: str, what_to_do: str = "") -> NoReturn:
         """Raises CaptureError: says where and why."""
-        raise CaptureError(refusal(why) + what_to_do)
+        self.refused = refusal(why) + what_to_do
+        raise CaptureError(self.refused)
 
     def read(self, tensor: Variable) -> NoReturn:
         """Raises CaptureError: what Python makes of values would stay as it is now."""

@@ -312,3 +312,36 @@ def test_a_capture_that_is_refused_leaves_numbers_as_they_were(kind):
     for each in (-x, x, -x, x, x):
         same(fast(each), plain(each))
         assert model.calls == plain.calls
+
+
+def asks_in_a_try(x):
+    try:
+        if x.sum() > 0:
+            raise ValueError
+        return x * 2
+    except Exception:
+        return x * 3
+
+
+def reads_in_a_try(x):
+    y = ops.exp(x)
+    if x.sum() > 0:
+        try:
+            return y * float(y.numpy().max())
+        except Exception:
+            return y
+    return y * 5
+
+
+def raises_another(x):
+    try:
+        return x * float(x.numpy().max())
+    except Exception as error:
+        raise TypeError("expected values") from error
+
+
+@pytest.mark.parametrize("function", [asks_in_a_try, reads_in_a_try, raises_another])
+def test_functions_that_catch_exceptions_do_not_catch_refusals(function):
+    fast, x = burnish.compile(function), abs(tensor(3))
+    for each in (x, -x, x, -x):
+        same(fast(each), function(each))
