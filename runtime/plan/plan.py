@@ -24,9 +24,9 @@ from burnish.plan.cpu import (
     rounded_sequences,
 )
 from burnish.plan.cpu.buffers import Spot
+from burnish.plan.cpu.packed import packed
 from burnish.plan.graph import Graph, Node, Value
 from burnish.plan.lowering import Lowering, Segment
-from burnish.plan.packed import packed
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import fuse
 from burnish.plan.updates import Updates
