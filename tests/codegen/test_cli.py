@@ -233,11 +233,15 @@ MISTAKES = {
         1,
         ["Frobnicate", "Wibble", "first", "second", "com.example"],
     ),
-    "out is a file": (["generate", "mnist.onnx", "-o", "text.onnx"], 1, ["text.onnx"]),
+    "out is a file": (
+        ["generate", "mnist.onnx", "-o", "text.onnx"],
+        2,
+        ["text.onnx: expected a folder, or a name that is free"],
+    ),
     "out below a file": (
         ["generate", "mnist.onnx", "-o", "text.onnx/out"],
-        1,
-        ["text.onnx"],
+        2,
+        ["text.onnx/out: expected a folder"],
     ),
     "somebody's source": (["generate", "mnist.onnx", "--name", "own"], 1, ["own.py"]),
     "a second model is broken": (

@@ -265,14 +265,6 @@ def test_new_folders_are_packages_and_old_ones_stay(capsys: Captured) -> None:
     assert found == {"old/new/__init__.py", "old/new/models/__init__.py"}
 
 
-@pytest.mark.parametrize("out", ["text.onnx", "text.onnx/app"])
-def test_a_file_is_no_folder_to_write_to(capsys: Captured, out: str) -> None:
-    assert main(["generate", "mnist.onnx", "-o", out]) == 2
-    told = capsys.readouterr().err
-    assert f"{out}: expected a folder, or a name that is free" in told
-    assert Path("text.onnx").read_text() == "this is no model\n"
-
-
 def test_a_failed_write_takes_its_folders_away(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
