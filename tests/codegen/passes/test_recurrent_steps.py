@@ -174,7 +174,12 @@ def test_a_cell_in_an_authors_loop_is_one_layer(
         onnx.load(file),
         "self.cell = nn.LSTMCell(8, 6)",
         "h, c = self.cell(x[0])",
-        "h2, c = self.cell(x[1], (h, c))",
+        """
+        for i in range(4):
+            y, c = self.cell(x[i + 1], (y, c))
+            h2.append(y)
+        return ops.stack([h, *h2])
+        """,
     )
     assert source.count("nn.LSTMCell") == 1, source
     assert "weight" not in source.partition("class")[2], source
