@@ -196,13 +196,11 @@ class Branches:
 
     def _undone(self, given: Sequence[Any]) -> Any:
         """As `_run`; where it raises, draws and buffers are as before it."""
-        state, before = rng.state(), [(item, item.held) for item in self._assigned]
+        restore = _restorer(self._assigned)
         try:
             return self._run(given)
         except BaseException:
-            rng.restore(state)
-            for item, held in before:
-                item.assign(held)
+            restore()
             raise
 
     # --- how it grows ---
@@ -328,10 +326,20 @@ def assigned(programs: list[Program]) -> list[Stored]:
 @contextlib.contextmanager
 def undone(items: list[Stored]) -> Iterator[None]:
     """At the end of the `with` block draws and these items are as before it."""
-    state, before = rng.state(), [(item, item.held) for item in items]
+    restore = _restorer(items)
     try:
         yield
     finally:
+        restore()
+
+
+def _restorer(items: list[Stored]) -> Callable[[], None]:
+    """A function that makes draws and these items what they are now."""
+    state, before = rng.state(), [(item, item.held) for item in items]
+
+    def restore() -> None:
         rng.restore(state)
         for item, held in before:
             item.assign(held)
+
+    return restore
