@@ -71,9 +71,13 @@ def write(
     plans, eager = [], []
     for number, args in enumerate(calls):
         plan = _planned(model, args)
-        described, slots = _Written(plan, model, constants).described()
+        try:
+            described, slots = _Written(plan, model, constants).described()
+            kinds = _kinds(plan, args)
+        except words.Unwritable as error:
+            raise Unstorable([f"a file has no word for {error}"]) from None
         eager += [(node.label, why) for node, why in plan.eager]
-        plans.append({**_kinds(plan, args), **described, "given": plan.arguments})
+        plans.append({**kinds, **described, "given": plan.arguments})
         records = plan.memory.records.view(np.int64).reshape(-1, WORDS)
         tensors |= {f"{number}.records": records, f"{number}.slots": slots}
     page = {
@@ -109,7 +113,7 @@ def _kinds(plan: Plan, args: Sequence[Tensor]) -> dict[str, Any]:
     fixed = [plan.by_value and not a.shape and a.dtype.kind in "biu" for a in args]
     return {
         "kinds": [
-            (a.dtype.str, a.shape, a.data.item() if is_fixed else None)
+            (words.dtype_word(a.dtype), a.shape, a.data.item() if is_fixed else None)
             for a, is_fixed in zip(args, fixed, strict=True)
         ],
         "takes": [i for i, is_fixed in enumerate(fixed) if not is_fixed],
@@ -153,7 +157,10 @@ class _Written:
             "results": self._encoded(plan.program.results, "its results"),
             "held": [*self._held.items()],
             "folded": [
-                (place, self._constants.start(array), array.shape, array.dtype.str)
+                (
+                    *(place, self._constants.start(array), array.shape),
+                    words.dtype_word(array.dtype),
+                )
                 for place, array in plan.known.items()
             ],
         }
@@ -223,7 +230,7 @@ def _key(function: Any) -> tuple[str, str]:
 
 
 def _fetch(fetch: Fetch) -> tuple[Any, ...]:
-    return (*fetch[:4], np.dtype(fetch.dtype).str)
+    return (*fetch[:4], words.dtype_word(np.dtype(fetch.dtype)))
 
 
 class _Constants:

@@ -23,9 +23,10 @@ from burnish._files.budget import Budget
 from burnish.errors import RecordError
 from burnish.kernels.records import BY_NAME, PLACE, RECORDS, WORDS
 from burnish.planned.space import ARENA, Fetch
+from burnish.planned.words import dtype_read
 from burnish.serialize import Weights, open_weights
 
-VERSION = 1
+VERSION = 2
 KEY = "burnish.plan"
 """The metadata key of everything that is not an array."""
 MOST_RECORDS = 4095
@@ -34,7 +35,6 @@ ALIGNED = 64
 """Bytes that every constant's place is a multiple of."""
 
 _PROGRAM = tuple(BY_NAME).index("program")
-_DTYPES = tuple("?bhilqBHILQefdFD")
 
 
 class Call(NamedTuple):
@@ -155,7 +155,7 @@ def _parts(entry: Any, held: Weights, number: int, constants: Any) -> Parts:
     _need((starts <= len(constants) - sizes)[starts >= 0].all(), "constants inside")
     parts = Parts(
         tuple(
-            (_dtype(dtype), _shape(shape), value)
+            (dtype_read(dtype), _shape(shape), value)
             for dtype, shape, value in entry["kinds"]
         ),
         tuple(map(_number, entry["takes"])),
@@ -168,7 +168,7 @@ def _parts(entry: Any, held: Weights, number: int, constants: Any) -> Parts:
         [_fetch(each) for each in entry["fetched"]],
         {_number(place): _text(path) for place, path in entry["held"]},
         [
-            (_number(place), _number(start), _shape(shape), _dtype(dtype))
+            (_number(place), _number(start), _shape(shape), dtype_read(dtype))
             for place, start, shape, dtype in entry["folded"]
         ],
         [_segment(each) for each in entry["segments"]],
@@ -196,7 +196,7 @@ def _segment(entry: Any) -> Any:
 def _fetch(entry: Any) -> Fetch:
     place, slot, offset, shape, dtype = entry
     whole = _number(place), _number(slot), _number(offset)
-    return Fetch(*whole, _shape(shape), _dtype(dtype))
+    return Fetch(*whole, _shape(shape), dtype_read(dtype))
 
 
 def _number(value: Any) -> int:
@@ -211,12 +211,6 @@ def _text(value: Any) -> str:
 
 def _shape(value: Any) -> tuple[int, ...]:
     return tuple(map(_number, value))
-
-
-def _dtype(value: Any) -> np.dtype[Any]:
-    dtype = np.dtype(_text(value))
-    _need(dtype.char in _DTYPES and dtype.isnative, "a dtype of numbers")
-    return dtype
 
 
 # --- what keeps kernels inside of arrays ---

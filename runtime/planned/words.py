@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from burnish.serialize.elements import dtype_named
+
 _LITERAL = (bool, int, str, type(None))
+_NUMBERS = tuple("?bhilqBHILQefdFD")
 _DEEPEST = 32
 
 
@@ -32,7 +35,7 @@ def encoded(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
     if type(value) is float:
         return ["is", value] if math.isfinite(value) else ["float", str(value)]
     if isinstance(value, np.dtype):
-        return ["dtype", value.str]
+        return ["dtype", dtype_word(value)]
     if type(value) is slice:
         parts = (value.start, value.stop, value.step)
         return ["slice", [encoded(part, place) for part in parts]]
@@ -63,7 +66,7 @@ def read(entry: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
         case "float":
             return float(value)
         case "dtype":
-            return np.dtype(value)
+            return dtype_read(value)
         case "slice":
             return slice(*items())
         case "tuple":
@@ -73,3 +76,31 @@ def read(entry: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
         case "dict":
             return {key: read(item, place, deep + 1) for key, item in value}
     raise ValueError(f"{kind!r} is no value of a plan")
+
+
+def dtype_word(dtype: np.dtype[Any]) -> str:
+    """A dtype of numbers by the name that NumPy or ml_dtypes gives it."""
+    if not _is_of_numbers(dtype):
+        raise Unwritable(f"arrays of {dtype}")
+    return dtype.name
+
+
+def dtype_read(word: Any) -> np.dtype[Any]:
+    """The dtype that `dtype_word` wrote.
+
+    Raises ValueError or TypeError for other words, RecordError without ml_dtypes.
+    """
+    if type(word) is not str or not word.isidentifier():
+        raise ValueError(f"{word!r:.40} is no dtype")
+    try:
+        dtype = dtype_named(word, "plan")
+    except AttributeError:
+        raise ValueError(f"{word!r:.40} is no dtype") from None
+    if not _is_of_numbers(dtype):
+        raise ValueError(f"{word!r:.40} is no dtype of numbers")
+    return dtype
+
+
+def _is_of_numbers(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are numbers, also ml_dtypes', in the processor's byte order."""
+    return (dtype.char in _NUMBERS and dtype.isnative) or dtype.isbuiltin == 2

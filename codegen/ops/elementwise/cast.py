@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from burnish.codegen.ops.rule.expressions import call, operand, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import ELEMENTWISE
@@ -43,10 +45,19 @@ def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> 
     if dtype == "float8_e8m0fnu":
         options = {"rounding": round_mode, "saturate": saturate}
         return call("power_of_two", tensor(x), **options)
-    if saturate and dtype in _ENDS:
-        end = _ENDS[dtype]
+    end = _ENDS.get(dtype or "")
+    if saturate and end and _reach(x.dtype) > end:
         x = call("clip", x, -end, end)
     return cast_to(operand(x), dtype)
+
+
+def _reach(dtype: str | None) -> float:
+    """The greatest magnitude of a boolean or an integer, infinity for others."""
+    if dtype == "bool":
+        return 1.0
+    if dtype is None or "int" not in dtype:
+        return math.inf
+    return 2.0 ** (int(dtype.lstrip("uint")) - dtype.startswith("int"))
 
 
 @onnx_op("BitCast", traits=ELEMENTWISE)

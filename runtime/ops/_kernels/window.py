@@ -26,6 +26,11 @@ class Window(NamedTuple):
     pads: Pairs
     out: tuple[int, ...]
 
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """What the dilated kernel covers along each axis."""
+        return _spans(self.kernel, self.dilation)
+
     def offsets(self) -> Iterator[tuple[int, ...]]:
         """Every place in the kernel, in row-major order."""
         return itertools.product(*map(range, self.kernel))
@@ -79,14 +84,14 @@ def window(
             f"{where}: expected kernel, stride and dilation of 1 or more, "
             f"got {tuple(kernel)}, {stride} and {dilation}"
         )
-    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    spans = _spans(kernel, dilation)
     pads = pairs(padding, sizes, spans, stride, where)
     out, ends = [], []
     for n, span, s, (before, after) in zip(sizes, spans, stride, pads, strict=True):
         room = n + before + after - span
         if room < 0 and not (ceil_mode and room > -s):
             raise InputError(
-                f"{where}: a kernel that spans {tuple(spans)} is larger than the "
+                f"{where}: a kernel that spans {spans} is larger than the "
                 f"input's {tuple(sizes)} with padding {pads}"
             )
         count = room // s + 1
@@ -96,6 +101,10 @@ def window(
         ends.append(after + max(0, (count - 1) * s - room))
     pads = tuple((b, a) for (b, _), a in zip(pads, ends, strict=True))
     return Window(kernel, stride, dilation, pads, tuple(out))
+
+
+def _spans(kernel: Any, dilation: Any) -> tuple[int, ...]:
+    return tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
 
 
 def pairs(padding: Any, sizes: Any, spans: Any, stride: Any, where: str) -> Pairs:

@@ -35,7 +35,7 @@ def grid_sample(
     mode: "bilinear" (also of three axes), "nearest" or "bicubic".
     padding_mode: "zeros", "border" or "reflection" for positions outside.
     align_corners: -1 and 1 are the centers of the outer places, not their edges.
-    Results have x's dtype, whatever the grid's.
+    Results have x's dtype, whatever the grid's; positions are float32 at least.
     """
     if mode not in _MODES or padding_mode not in ("zeros", "border", "reflection"):
         raise InputError(
@@ -51,6 +51,8 @@ def grid_sample(
             f"grid_sample: expected a grid ({n}, ..., {rank}) for x {x.shape}, "
             f"got {grid.shape}"
         )
+    if grid.dtype.itemsize < 4:  # a half has 10 bits, a picture more places
+        grid = grid.astype("float32")
     out = grid.shape[1:-1]
     xp = library_of(grid)
     planes = xp.arange(n * c).reshape(n, c, *(1 for _ in out)) * prod(sizes)

@@ -23,6 +23,7 @@ from burnish.ops._kernels.window import (
     each,
     lowest,
     padded,
+    pairs,
     window,
 )
 from burnish.ops._tables import beside
@@ -180,13 +181,9 @@ def avg_pool(
     total = window_sum(x, **options)
     if divisor_override is not None:
         return total * (1 / divisor_override)
-    w = window_of("avg_pool", x, *options.values())
-    ends = w.pads
-    if ceil_mode:
-        ends = window_of(
-            "avg_pool", x, kernel_size, stride, padding, dilation, False
-        ).pads
-    share = _share(w, ends, tuple(x.shape[2:]), count_include_pad)
+    w, sizes = window_of("avg_pool", x, *options.values()), tuple(x.shape[2:])
+    ends = pairs(padding, sizes, w.spans, w.stride, "avg_pool")
+    share = _share(w, ends, sizes, count_include_pad)
     if isinstance(share, float):
         return total * share
     return total * beside(x, share.astype(x.dtype))

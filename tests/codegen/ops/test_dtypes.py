@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 from burnish.codegen.backend import BurnishBackend
+from burnish.codegen.pipeline import generate
 
 Arrays = tuple[np.ndarray, ...]
 HALF = np.array([[[2, 1], [0.5, 3]], [[1, 0], [4, -2]]], np.float16)
@@ -121,3 +122,28 @@ def _model(node: Any, inputs: dict[str, Any], weights: list[Any], opset: int) ->
     )
     opsets = [helper.make_opsetid("", opset)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "to", "is_clipped"),
+    [
+        ("int8", TensorProto.FLOAT8E5M2, False),
+        ("uint8", TensorProto.FLOAT8E4M3FN, False),
+        ("uint8", TensorProto.FLOAT8E4M3FNUZ, True),
+        ("bool", TensorProto.FLOAT8E4M3FN, False),
+        ("int16", TensorProto.FLOAT8E4M3FN, True),
+        ("float32", TensorProto.FLOAT8E5M2, True),
+    ],
+)
+def test_only_what_may_be_too_large_is_clipped_for_small_floats(
+    dtype, to, is_clipped, tmp_path
+):
+    node = helper.make_node("Cast", ["x"], ["y"], to=to)
+    x = helper.make_tensor_value_info(
+        "x", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [2]
+    )
+    graph = helper.make_graph([node], "g", [x], [ValueInfoProto(name="y")])
+    path = tmp_path / "cast.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    path.write_bytes(model.SerializeToString())
+    assert ("ops.clip" in generate(path).text) == is_clipped

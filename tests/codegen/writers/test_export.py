@@ -261,6 +261,19 @@ def test_everything_without_a_node_is_named() -> None:
         export(Odd(), drawn(3, 3))
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("low", "high"), [(-500, 500), (-3, 500), (-500, 4), (None, 3), (-0.5, 2.5)]
+)
+def test_bounds_of_integers_may_lie_beyond_their_dtype(low: Any, high: Any) -> None:
+    x = np.arange(-6, 6, dtype=np.int8)
+    model = Only(lambda x: ops.clip(x, low, high))
+    (got,) = ran(export(model, x, dynamic={}), x)
+    want = np.clip(x.astype(float), low, high)
+    assert got.dtype == model(Tensor(x)).dtype
+    np.testing.assert_array_equal(got, want)
+
+
 def test_a_look_at_values_is_refused_with_its_place() -> None:
     with pytest.raises(CaptureError, match=r"test_export\.py:\d+"):
         export(Only(lambda x: x * float(x.sum())), drawn(3))

@@ -178,3 +178,20 @@ def test_grid_sample(mode, padding, corners):
         )
         got = ops.grid_sample(x, grid, **options)
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_grid_of_halves_is_placed_in_single_precision(dtype):
+    torch = pytest.importorskip("torch")
+    x = RNG.normal(size=(1, 2, 30, 300)).astype(dtype)
+    grid = RNG.uniform(-1.1, 1.1, (1, 6, 7, 2)).astype(np.float16)
+    want = torch.nn.functional.grid_sample(
+        torch.tensor(x, dtype=torch.float64),
+        torch.tensor(grid, dtype=torch.float64),
+        align_corners=False,
+    )
+    got = ops.grid_sample(x, grid)
+    assert got.dtype == dtype
+    bound = {"float32": 1e-4, "float16": 4e-3}[dtype]
+    np.testing.assert_allclose(got, want.numpy(), rtol=bound, atol=bound)

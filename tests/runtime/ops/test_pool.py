@@ -63,6 +63,15 @@ CASES = [
         expect=lambda x: windows(x, np.sum, 3, 2, 1) / x.dtype.type(9),
     ),
     case(ops.avg_pool, (1, 2, 6), kernel_size=3, stride=2, ceil_mode=True),
+    case(
+        ops.avg_pool,
+        (1, 2, 6),
+        kernel_size=3,
+        stride=2,
+        dilation=3,
+        ceil_mode=True,
+        expect=lambda x: (x[..., :1] + x[..., 3:4]) / 2,  # the third is behind the end
+    ),
     case(ops.avg_pool, (1, 1, 5, 4), kernel_size=2, padding=((0, 1), (1, 0))),
     case(ops.avg_pool, (1, 1, 5, 4), kernel_size=2, divisor_override=3),
     case(ops.window_spread, (1, 2, 2, 3), sizes=(5, 7), kernel_size=3, stride=2),

@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -373,6 +374,41 @@ def test_constants_are_aligned(folder):
     assert all(
         (plan.slots[plan.slots[:, 0] >= 0, 0] % 64 == 0).all() for plan in entries.plans
     )
+
+
+NARROW = """
+import numpy as np
+
+from burnish import nn, ops
+
+
+class Model(nn.Module):
+    def __init__(self):
+        self.floor = nn.Buffer(np.zeros((1, 4), "float32").astype("bfloat16"))
+
+    @nn.accepts(x="bfloat16[rows, 4]")
+    def forward(self, x):
+        return ops.maximum(x, self.floor), x.to("float32")
+"""
+
+
+def test_arrays_of_ml_dtypes_keep_their_kind(made, tmp_path, ran):
+    x = Tensor(np.array([[-1, 0.5, 2, -3]], ml_dtypes.bfloat16))
+    wanted = np.array([[0, 0.5, 2, 0]], np.float32), x.data.astype(np.float32)
+    weights = tmp_path / "net.safetensors"
+    (tmp_path / "net.py").write_text(NARROW)
+    imported(tmp_path)().save_file(weights)
+    store.write(
+        tmp_path / "net.plan.safetensors",
+        imported(tmp_path).from_file(),
+        [[x]],
+        weights,
+    )
+    shutil.copy(made / "net.kernels.so", tmp_path)
+    got = imported(tmp_path).from_file()(x)
+    assert len(ran) == 1
+    assert [y.dtype for y in got] == ["bfloat16", "float32"]
+    same([y.data.astype(np.float32) for y in got], [*wanted])
 
 
 # --- what cannot be stored ---

@@ -225,7 +225,11 @@ def ndtr(emit: Emitter, x: Any) -> Any:
 
 @writes("clip")
 def clip(emit: Emitter, x: Any, low: Any = None, high: Any = None) -> Any:
-    bounds = [None if b is None else emit.cast(b, x.dtype) for b in (low, high)]
+    kind = emit.result.dtype
+    x = emit.cast(x, kind)
+    bounds = [
+        None if b is None else emit.cast(_held(b, kind), kind) for b in (low, high)
+    ]
     ranks = [
         np.ndim(b) if not isinstance(b, Ref) else len(b.shape) for b in (low, high)
     ]
@@ -235,6 +239,14 @@ def clip(emit: Emitter, x: Any, low: Any = None, high: Any = None) -> Any:
             made = made if bound is None else emit(op, made, bound)
         return made
     return emit("Clip", x, *bounds)
+
+
+def _held(bound: Any, kind: np.dtype[Any]) -> Any:
+    """A number as near as integers of this dtype come to it."""
+    if kind.kind not in "iu" or not isinstance(bound, int | float):
+        return bound
+    ends = np.iinfo(kind)
+    return int(min(max(bound, ends.min), ends.max))
 
 
 @writes("shift_left")
