@@ -231,10 +231,25 @@ class Operator(Function[P, A, T]):
                     return self._on_variables(args, options)
             return self._compute(args, options)
 
+    @functools.cached_property
+    def _words(self) -> inspect.Signature:
+        return lenient(self.__signature__)
+
+    @functools.cached_property
+    def _in_order(self) -> list[str]:
+        """Options that may come in order, behind the arrays."""
+        words = self._words.parameters
+        return [k for k in self.defaults if words[k].kind != words[k].KEYWORD_ONLY]
+
     def _bind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Arrays that were passed by name, and options in order, where they belong."""
+        behind = args[self.most :]
+        if 0 < len(behind) <= len(self._in_order):
+            given = dict(zip(self._in_order, behind, strict=False))
+            if self.defaults.keys() - given.keys() >= options.keys():
+                return args[: self.most], given | options
         try:
-            bound = lenient(self.__signature__).bind(*args, **options)
+            bound = self._words.bind(*args, **options)
         except TypeError as error:
             known = (*self.arguments, *self.defaults)
             raise misnamed(self.name, error, options, known) from None

@@ -18,7 +18,7 @@ import numpy as np
 
 from burnish.kernels.elementwise import OUTER, Step, coded, mode
 from burnish.kernels.interpreter import is_cpython
-from burnish.kernels.library import Library, built_before
+from burnish.kernels.library import built_before
 from burnish.kernels.records import (
     BY_NAME,
     READS,
@@ -41,9 +41,8 @@ _ENOUGH = 1 << 14
 """Elements, or products by eight, that are worth another thread."""
 
 
-def usable() -> Library | None:
-    """The library, where it was built before or is loaded; None elsewhere."""
-    return built_before()
+usable = built_before
+"""The library, where it was built before or is loaded; None elsewhere."""
 
 
 def shares(work: float) -> int:
@@ -62,15 +61,20 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
 
     Arrays have to be contiguous and of the types that the kernel takes.
     """
+    run_one(kernel, parts, fields)
+
+
+def run_one(kernel: str, parts: int, fields: dict[str, Any]) -> None:
+    """`launch`, whose fields are a dict already."""
     library = usable()
     assert library is not None
     arrays_of, numbers_of = _getters(kernel)
     arrays = arrays_of(fields)
     absent = tuple([array is None for array in arrays])
     record, table = _record(kernel, parts, absent, numbers_of(fields))
-    find = _finder()
-    addresses = table(*[find(array) for array in arrays if array is not None])
-    library.run(record, 1, addresses, _threads(parts))
+    if True in absent:
+        arrays = [array for array in arrays if array is not None]
+    library.run(record, 1, table(*map(_finder(), arrays)), _threads(parts))
 
 
 @functools.cache

@@ -27,13 +27,13 @@ def set_num_threads(count: int | None) -> None:
 
 def num_threads() -> int:
     """The number set, else OMP_NUM_THREADS, else the cores this process may use."""
-    return _chosen or _default(os.environ.get("OMP_NUM_THREADS", ""))
+    return _chosen or _default()
 
 
 @functools.cache
-def _default(setting: str) -> int:
-    """The number for what the environment says; looked up once, as it takes a while."""
-    asked = setting.split(",")[0]
+def _default() -> int:
+    """The number where none is set; looked up once, as it takes a while."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if asked.isdecimal() and int(asked) > 0:
         return min(int(asked), _MOST)
     return max(1, min(_cores(), _share_of_group(), _MOST))

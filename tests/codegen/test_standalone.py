@@ -29,7 +29,7 @@ MNIST = BY_MODULE["mnist"]
 
 def outputs_of(model: Any, call: list[np.ndarray]) -> list[np.ndarray]:
     """The package's results with NumPy, without the library of kernels."""
-    with patch.object(direct, "built_before", return_value=None):
+    with patch.object(direct, "usable", return_value=None):
         results = model(*call)
     results = results if isinstance(results, tuple) else (results,)
     return [result.numpy() for result in results]

@@ -268,14 +268,14 @@ def _chosen(
         given = (targets, weight, classes, np.dtype(wide), ignore_index, mean)
         if (found := kernels.targets(*given)) is not None:
             return found
+    if weight is None and _are_classes(targets, classes, ignore_index):
+        share = 1 / targets.size if mean else 1
+        return targets, xp.full(targets.shape, share, dtype), dtype.type(0)
     low, high = (targets.min(), targets.max()) if targets.size else (0, -1)
     if ignore_index is not None and low <= ignore_index <= high:
         kept = xp.asarray(targets != ignore_index)
         targets, shares = xp.where(kept, targets, 0), kept.astype(wide)
         low, high = targets.min(), targets.max()
-    elif weight is None and targets.size and 0 <= low <= high < classes:
-        share = 1 / targets.size if mean else 1
-        return targets, xp.full(targets.shape, share, dtype), dtype.type(0)
     else:
         shares = xp.ones(targets.shape, wide)
     if targets.size and (low < 0 or high >= classes):
@@ -321,6 +321,16 @@ def _count(shares: Any) -> tuple[Any, Any]:
         none = count == 0
         return count + none, namespace(shares).where(none, np.nan, 0)
     return (count, count * 0) if count else (count + 1, count * np.nan)
+
+
+def _are_classes(targets: Any, classes: int, ignore_index: int | None) -> bool:
+    """Whether all targets are classes and none is ignored, as far as one look tells."""
+    if ignore_index is not None and 0 <= ignore_index < classes:
+        return False
+    if not targets.size or targets.dtype.kind != "i":
+        return False
+    unsigned = targets.view(f"u{targets.itemsize}")  # negative ones are great numbers
+    return bool(unsigned.max() < classes)
 
 
 def _wide(dtype: Any) -> Any:

@@ -18,18 +18,17 @@ def _register(function, step):
 
     @function.on("numpy")
     def _(a, b):
-        if _is_repeated(b, a):
-            return element_wise(steps, a, b)
-        if _is_repeated(a, b):
-            return element_wise(turned, b, a)
+        if type(a) is type(b) is np.ndarray and a.shape != b.shape:
+            if _is_repeated(b, a):
+                return element_wise(steps, a, b)
+            if _is_repeated(a, b):
+                return element_wise(turned, b, a)
         return function.value(a, b)
 
 
 def _is_repeated(few, x):
     """Whether one array has a number for each row or plane of the other one, x."""
-    if type(few) is not np.ndarray or type(x) is not np.ndarray:
-        return False
-    if not few.ndim or few.shape[-1] != 1 or few.shape == x.shape or few.size == 1:
+    if not few.ndim or few.shape[-1] != 1 or few.size == 1:
         return False
     return suits(x, few, gain=_GAIN) and x.flags.c_contiguous and spreads(x, few)
 

@@ -28,7 +28,7 @@ def suits(*arrays: Any, gain: float = 1) -> bool:
     first = arrays[0]
     if first is None or not first.size:
         return False
-    return gain * first.size >= FEW and usable()
+    return gain * first.size >= FEW and _direct().usable() is not None
 
 
 def usable() -> bool:
@@ -63,7 +63,7 @@ _planner: Callable[[], Callable[..., Any]]
 def launch(kernel: str, work: float, **fields: Any) -> None:
     """Run a kernel; `work` is how many elements, or products by eight, it goes over."""
     direct = _direct()
-    direct.launch(kernel, direct.shares(work), **fields)
+    direct.run_one(kernel, direct.shares(work), fields)
 
 
 def dense(a: Array | None) -> Any:

@@ -1,6 +1,7 @@
 """All kernels of this package: importing this module registers them."""
 
 from burnish.ops._cpu import activation as activation
+from burnish.ops._cpu import along as along
 from burnish.ops._cpu import arithmetic as arithmetic
 from burnish.ops._cpu import attention as attention
 from burnish.ops._cpu import convolution as convolution

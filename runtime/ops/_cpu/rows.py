@@ -66,7 +66,7 @@ def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
         "cross_entropy", _EXPONENTIAL * x.size, x=dense(x), classes=dense(classes),
         by=dense(shares), softmax=softmax, out=losses, **_sides(x, axis),
     )  # fmt: skip
-    return (losses.sum() + offset).astype(x.dtype) if summed else losses, softmax
+    return np.add.reduce(losses, None, initial=offset) if summed else losses, softmax
 
 
 @loss.softmax_cross_entropy.vjp("x", on="numpy")

@@ -20,7 +20,7 @@ _LONGEST = 1 << 14
 """Elements of a row at most, which are added in 64 chains."""
 
 _WIDE = 64
-"""Columns from which sums of first axes are worth the kernel, where rows are more."""
+"""Columns from which first axes are worth the kernel, where rows are more."""
 
 
 def _register(function, mode, least):
@@ -39,10 +39,14 @@ def _register(function, mode, least):
 
     def _reduced(x, keepdims, sides, shape, whole):
         y = np.empty(whole if keepdims else shape, x.dtype)
+        width, inner = sides["width"], sides["inner"]
+        scale = 1 / width if is_mean else 1.0
+        if mode == "sum" and inner >= width:
+            np.matmul(_ones(width), x.reshape(width, inner), out=y.reshape(inner))
+            return np.multiply(y, scale, out=y) if is_mean else y
         launch(
-            "reduce", 2 * x.size, x=x, out=y, mode=_number(mode), **sides,
-            scale=1 / sides["width"] if is_mean else 1.0,
-        )  # fmt: skip
+            "reduce", 2 * x.size, x=x, out=y, mode=_number(mode), **sides, scale=scale
+        )
         return y
 
     is_mean = function is reduce.reduce_mean
@@ -55,13 +59,18 @@ def _number(mode):
     return REDUCTIONS[mode]
 
 
+@functools.lru_cache(1 << 5)
+def _ones(count):
+    return np.ones(count, np.float32)
+
+
 @functools.lru_cache(1 << 10)
 def _sides(shape, axes, least):
     """Sizes ahead of axes, of them and behind them; the result's shape, and with 1s.
 
     None where the axes are others than the first or the last ones, and where NumPy is
-    as fast: for one row, for sums of at most `least`, which are products, for few
-    columns, and for more columns than rows.
+    as fast: for one row, for sums of rows of at most `least`, which are products, for
+    few columns, and for more columns than rows unless sums of them are one product.
     """
     chosen = sorted(reduced_axes(axes, len(shape)))
     count, last = len(chosen), len(shape) - len(chosen)
@@ -74,7 +83,9 @@ def _sides(shape, axes, least):
         sides = {"outer": size, "width": width, "inner": 1}
         return (sides, rest, whole) if size > 1 and least < width <= _LONGEST else None
     sides = {"outer": 1, "width": width, "inner": size}
-    return (sides, rest, whole) if not chosen[0] and _WIDE <= size < width else None
+    is_product = least > 1 and size >= width <= _CHAIN
+    is_known = is_product or _WIDE <= size < width
+    return (sides, rest, whole) if not chosen[0] and is_known else None
 
 
 def _is_all(shape, axes):

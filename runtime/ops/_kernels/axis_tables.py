@@ -74,6 +74,27 @@ def dense(index: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
     return matrix
 
 
+def adjoint(
+    index: np.ndarray, weight: np.ndarray, size: int, most: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The adjoint's index and weight (size, taps); None where taps would be over most.
+
+    index, weight (P, taps): which of `size` places each place reads, and how much.
+    """
+    from_place, tap = np.nonzero(weight)
+    read = index[from_place, tap]
+    counts = np.bincount(read, minlength=size)
+    taps = max(int(counts.max(initial=0)), 1)
+    if taps > most:
+        return None
+    order = np.argsort(read, kind="stable")
+    rank = np.arange(len(read)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places, shares = np.zeros((size, taps), np.int64), np.zeros((size, taps))
+    places[read[order], rank] = from_place[order]
+    shares[read[order], rank] = weight[from_place, tap][order]
+    return places, shares
+
+
 def _coordinates(
     n: int, out: int, scale: float, mode: str, roi: tuple[float, float]
 ) -> np.ndarray:

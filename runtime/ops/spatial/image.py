@@ -177,11 +177,12 @@ def _product(x, matrix, axis):
 
 
 def _resampled(x: Any, tables: dict[int, AxisTable]) -> Any:
-    """The axes that shrink most come first."""
+    """The axes that shrink most come first; of equal ones, the last axis."""
     dtype = x.dtype
     if dtype.kind != "f" and any(t.weight is not None for t in tables.values()):
         x = cast(x, dtype=np.float64 if dtype.itemsize > 2 else np.float32)
-    order = sorted(tables, key=lambda a: len(tables[a].places) / max(x.shape[a], 1))
+    grows = {a: len(tables[a].places) / max(x.shape[a], 1) for a in tables}
+    order = sorted(sorted(tables, reverse=True), key=grows.__getitem__)
     for axis in order:
         index, weight, _ = tables[axis]
         if weight is None:

@@ -136,8 +136,7 @@ def window_spread(
     ceil_mode: bool = False,
 ) -> Array:
     """The adjoint of `window_sum`: every element added to all that its window saw."""
-    kernel, stride = _numbers(kernel_size, stride, len(sizes))
-    w = window("window_spread", sizes, kernel, stride, padding, dilation, ceil_mode)
+    w = spread_window(sizes, kernel_size, stride, padding, dilation, ceil_mode)
     for axis in reversed(range(len(sizes))):
         here = axis - len(sizes)
         shape = list(x.shape)
@@ -147,6 +146,12 @@ def window_spread(
             out[_line(w, axis, offset)] += x
         x = out
     return cropped(x, w.pads)
+
+
+def spread_window(sizes, kernel_size, stride, padding, dilation, ceil_mode):
+    """The geometry of windows over `sizes`, of maps that `window_spread` makes."""
+    kernel, stride = _numbers(kernel_size, stride, len(sizes))
+    return window("window_spread", sizes, kernel, stride, padding, dilation, ceil_mode)
 
 
 @window_spread.vjp

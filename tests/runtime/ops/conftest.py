@@ -21,11 +21,11 @@ def launched(monkeypatch):
         names.append(kernel)
         run(kernel, calls)
 
-    launch = direct.launch
+    run_one = direct.run_one
 
-    def noted_alone(kernel, parts, **fields):
+    def noted_alone(kernel, parts, fields):
         names.append(kernel)
-        launch(kernel, parts, **fields)
+        run_one(kernel, parts, fields)
 
     program = direct.program
 
@@ -53,7 +53,7 @@ def launched(monkeypatch):
     monkeypatch.setattr(Single, "__call__", noted_plan)
     monkeypatch.setattr(direct, "prepared", noted_later)
     monkeypatch.setattr(direct, "run", noted)
-    monkeypatch.setattr(direct, "launch", noted_alone)
+    monkeypatch.setattr(direct, "run_one", noted_alone)
     monkeypatch.setattr(direct, "program", also_noted)
     monkeypatch.setattr(direct, "_ENOUGH", 1)
     monkeypatch.setattr(call, "FEW", 0)

@@ -352,7 +352,7 @@ def test_plain_rules_take_what_kernels_do_not(launched):
 
 
 def test_nothing_is_launched_without_a_library(launched, monkeypatch):
-    monkeypatch.setattr(direct, "built_before", lambda: None)
+    monkeypatch.setattr(direct, "usable", lambda: None)
     x = values(4, 3, 5)
     wanted = channel_norm.value(x)
     for ours, want in zip(channel_norm(x), wanted, strict=True):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.ops._kernels.axis_tables import adjoint
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import window_of
 from burnish.plan.cpu.layout import PLAIN
@@ -100,18 +101,13 @@ def _adjoint(
 
     index, weight (places of g, taps): what they read, and how much of it.
     """
-    from_place, tap = np.nonzero(weight)
-    read = index[from_place, tap]
+    read = index[weight != 0]
     need(not read.size or 0 <= read.min() <= read.max() < size, "its numbers")
-    counts = np.bincount(read, minlength=size)
-    most = max(int(counts.max(initial=0)), 1)
-    need(most <= _TAPS, f"{most} places read the same one")
-    order = np.argsort(read, kind="stable")
-    rank = np.arange(len(read)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places, shares = np.zeros((size, most), np.int64), np.zeros((size, most))
-    places[read[order], rank] = from_place[order]
-    shares[read[order], rank] = np.asarray(weight)[from_place, tap][order]
+    table = adjoint(index, weight, size, _TAPS)
+    need(table is not None, f"more than {_TAPS} places read the same one")
+    assert table is not None
+    places, shares = table
     part = dataclasses.replace(node, args=[g])
-    is_copy = most == 1 and bool((shares == 1).all())
+    is_copy = places.shape[1] == 1 and bool((shares == 1).all())
     by = None if is_copy else constant(shares.astype(np.float32))
     taken(b, part, axis, places, by)
