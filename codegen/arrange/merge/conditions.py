@@ -78,7 +78,7 @@ def conditions(
             own = size is None
             found.append(Condition(test, module, switches, column, own, module))
             continue
-        relation = _relation(table, column)
+        relation = None if size in table.held else _relation(table, column)
         wanted = size or _name(parts, whole.inputs)
         name = free(Identifier(wanted), taken - {size or ""})
         taken.add(name)

@@ -55,7 +55,8 @@ def merged(kind: Kind, table: Table) -> Merged:
     names = {switch: name for switch, (name, _) in called.items()}
     plan = _with_tests(plan, tests, names)
     held: list[tuple[str, Expression]] = [(name, Name(name)) for name in table.held]
-    held += [(c.name, c.test) for c in tests if c.is_held and _is_tested(plan, c.name)]
+    asked = [c for c in tests if c.is_held and _is_tested(plan, c.name)]
+    held += [(c.name, c.test) for c in asked if c.name not in table.held]
     usual = table.usual()
     flags = {c.name: False for c in tests if c.is_argument}
     functions = dict(called.values())

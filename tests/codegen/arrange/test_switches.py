@@ -190,7 +190,35 @@ class Windowed(nn.Module):
         return self.blocks(x)
 
 
-MODELS = [(Mobile, 4, 16), (Pyramid, 8, 16), (Apart, 4, 6), (Windowed, 4, 6)]
+class Widening(nn.Module):
+    """A block as BlazeFace has it: its shortcut gets the channels that it lacks."""
+
+    def __init__(self, before, after):
+        super().__init__()
+        self.lacking = after - before
+        self.conv = nn.Conv2d(before, after, 3, padding=1)
+        self.mix = nn.Conv2d(after, after, 1)
+
+    def forward(self, x):
+        y = self.mix(torch.relu(self.conv(x)))
+        if self.lacking:
+            x = nn.functional.pad(x, (0, 0, 0, 0, 0, self.lacking))
+        return torch.relu(y + x)
+
+
+class Widened(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = stage(*(Widening(a, b) for a, b in ((4, 4), (4, 7), (7, 9))))
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
+MODELS = [
+    *((Mobile, 4, 16), (Pyramid, 8, 16), (Apart, 4, 6), (Windowed, 4, 6)),
+    (Widened, 4, 6),
+]
 
 
 def made(model, folder, dynamo, **options):
@@ -261,6 +289,14 @@ def test_a_shift_is_a_switch(tmp_path, dynamo):
     )
     assert "if shift else None" in " ".join(source.text.split())
     assert "(16, 4, 2, shift=True)" in source.text
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+def test_a_size_that_a_condition_asks_for_is_held_once(tmp_path, dynamo):
+    _, source, _ = made(Widened(), tmp_path, dynamo)
+    assert len(classes(source.text)) == 2
+    assert source.text.count("self.padding = ") == 1
+    assert "        if self.padding:\n" in source.text
 
 
 @pytest.mark.parametrize("dynamo", [True, False])
