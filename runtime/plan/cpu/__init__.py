@@ -18,6 +18,7 @@ from burnish.plan.cpu.gradients import attention as attention_gradients
 from burnish.plan.cpu.gradients import blocks as gradients
 from burnish.plan.cpu.gradients import recurrent as recurrent_gradients
 from burnish.plan.cpu.gradients import rows as row_gradients
+from burnish.plan.cpu.gradients import weights as weight_gradients
 from burnish.plan.cpu.lowbit import embedding, quantized, rounding
 from burnish.plan.cpu.lowbit.rounding import moved
 from burnish.plan.cpu.lowbit.sequences import rounded_sequences
@@ -70,6 +71,7 @@ __all__ = [
     "support_vectors",
     "trees",
     "updates",
+    "weight_gradients",
     "whole",
     "window",
 ]

@@ -43,6 +43,30 @@ def test_convolutions(seed):
     assert "conv" not in report
 
 
+FEW_CHANNELS = [  # x, weight, stride, padding, dilation
+    ((5, 1, 28, 28), (32, 1, 3, 3), 1, 0, 1),
+    ((2, 3, 33, 30), (24, 3, 7, 7), 2, 3, 1),
+    ((3, 3, 9, 31), (16, 3, 5, 4), (1, 3), (2, 0), (2, 1)),
+    ((1, 2, 64), (40, 2, 11), 4, 5, 1),
+    ((19, 5, 6), (3, 5, 2), 1, 1, 1),
+    ((2, 4, 5, 6, 7), (17, 4, 2, 3, 3), (1, 2, 2), 1, 1),
+    ((2, 12, 8, 8), (33, 12, 3, 3), 1, 1, 1),
+    ((2, 3, 9, 9), (16, 3, 3, 3), 1, 2, (1, 2)),  # its taps are apart
+]
+
+
+@pytest.mark.parametrize(("x", "weight", "stride", "padding", "dilation"), FEW_CHANNELS)
+def test_convolutions_of_a_few_channels(x, weight, stride, padding, dilation):
+    random = np.random.default_rng(len(x))
+    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    images = burnish.Tensor(normal(random, *x).astype(np.float32))
+
+    def function(weight):
+        return ops.conv(images.to(weight.dtype), weight, **options)
+
+    assert "conv" not in exact(function, normal(random, *weight))
+
+
 GROUPS = [
     *[(2, 16, 32), (3, 32, 16)],  # whole blocks of channels
     *[(8, 4, 4), (4, 8, 4), (6, 4, 8), (16, 1, 2), (3, 5, 7), (4, 12, 12)],

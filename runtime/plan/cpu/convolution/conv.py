@@ -159,7 +159,7 @@ def conv_transpose(b: Builder, node: Node) -> None:
 
 
 def _is_narrow(b: Builder, x: Value, weight: Any, bias: Any) -> bool:
-    return is_narrow(b, weight, bias, _layout(b, x))
+    return is_narrow(b, weight, bias, maps_layout(b, x))
 
 
 def _in_phases(
@@ -189,7 +189,7 @@ def _dense(
     g = Groups(count, weight.shape[1], weight.shape[0] // count)
     is_alone = count == 1 and node.options.get(GATE) is None
     if isinstance(weight, Constant) and is_alone and _is_narrow(b, x, weight, bias):
-        layout = _layout(b, x)
+        layout = maps_layout(b, x)
         source = b.spot(x, layout)
         narrow(b, node, w, x, source, layout, weight, bias, *residual)
         return
@@ -221,7 +221,7 @@ def dense(
 ) -> None:  # fmt: skip
     """A convolution of maps; packed: gives the weights for tiles and a depth."""
     need(g.are_blocks, f"groups of {g.ins} channels in and {g.outs} out")
-    layout = _layout(b, x)
+    layout = maps_layout(b, x)
     source = _read(b, x, layout, 1)
     step = LANES if layout is CHANNELS else _length(b, x.shape[1])
     out = b.result(node.result, CHANNELS)
@@ -279,7 +279,7 @@ def _length(b: Builder, channels: int) -> int:
     return even(channels) if b.half else channels
 
 
-def _layout(b: Builder, x: Value) -> Layout:
+def maps_layout(b: Builder, x: Value) -> Layout:
     """Blocks of channels; of few channels rows of them, plain where it is the same."""
     if x.shape[1] >= LANES or b.has(x, CHANNELS):
         return CHANNELS
@@ -293,7 +293,7 @@ def _check_finite(b: Builder, x: Value) -> None:
     """
     if not b.may_fault:
         return
-    layout = _layout(b, x)
+    layout = maps_layout(b, x)
     source, places = b.spot(x, layout), pixels(x.shape, 1)
     rest = x.shape[1] % LANES if layout is CHANNELS else 0
     whole = (x.shape[1] - rest) * places

@@ -10,7 +10,7 @@ from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.runs import runs_of
-from burnish.plan.cpu.gradients.blocks import weight_sums
+from burnish.plan.cpu.gradients.weights import weight_sums
 from burnish.plan.cpu.layout import LANES, PLAIN, Layout
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
