@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Self
 
 from burnish._engine.arguments import checked, replaced_by
@@ -60,6 +61,13 @@ class ModuleOptimizer(Optimizer):
 
     def _all(self) -> list[Optimizer]:
         return [self.default, *(optimizer for _, optimizer in self.groups)]
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for turns in sorted((each.turns for each in self._all()), key=id):
+                stack.enter_context(turns)  # in the order that plans take them
+            yield
 
     def _named(self) -> dict[str, Array]:
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -239,6 +240,9 @@ class Optimizer(Rule):
         grad = grad.astype(wide, copy=False)
         grad = -grad if self.maximize else grad
         return self.update(weight.astype(wide, copy=False), grad, state, rate)
+
+    def _unchanged(self) -> AbstractContextManager[Any]:
+        return self.turns
 
     def _named(self) -> dict[str, Array]:
         skips.settle()

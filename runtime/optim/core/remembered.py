@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -30,21 +31,29 @@ class Remembered:
         """Continue from these arrays, which become this object's own."""
         raise TypeError(f"{type(self).__name__} cannot go on from a record")
 
+    def _unchanged(self) -> AbstractContextManager[Any]:
+        """A context within which no other thread changes the state."""
+        return nullcontext()
+
     def state_dict(self) -> dict[str, Array]:
         """A copy of the state: "fc1.weight.velocity" -> array."""
-        return {name: array.copy() for name, array in self._named().items()}
+        with self._unchanged():
+            return {name: array.copy() for name, array in self._named().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Continue from a state of the same optimizer, saved on any device.
 
         Raises RecordError for names that no such state has.
         """
-        self._recall({name: np.array(on_host(a)) for name, a in state.items()})
+        arrays = {name: np.array(on_host(a)) for name, a in state.items()}
+        with self._unchanged():
+            self._recall(arrays)
         return self
 
     def save_file(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a safetensors file, atomically."""
-        serialize.save_file(self._named(), path)
+        with self._unchanged():
+            serialize.save_file(self._named(), path)
 
     def load_file(self, path: str | os.PathLike[str]) -> Self:
         """Continue from a file that `save_file` wrote."""

@@ -117,6 +117,25 @@ def test_models_of_their_own_that_share_a_state(are_planned):
         assert rule.state_dict()[f"{path}.step"] == total
 
 
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_a_state_is_read_between_updates(is_planned):
+    """Each gradient is 1, so that a velocity is the number of its steps."""
+    model, rule = nn.Sequential(*layers(2)).to("cpu:autodiff"), optim.SGD(momentum=1.0)
+    grouped = optim.ModuleOptimizer(rule)
+    step = planned(model, rule)
+    step = step if is_planned else step._function
+    step()
+
+    def read():
+        for _ in range(300):
+            for state in (rule.state_dict(), grouped.state_dict()):
+                for name in (name for name in state if name.endswith(".velocity")):
+                    count = state[name.replace(".velocity", ".step")]
+                    assert (state[name] == count).all()
+
+    run([lambda: [step() for _ in range(500)], read])
+
+
 def test_no_update_is_lost():
     param = nn.Param(np.zeros(1, np.float32))
 
