@@ -13,6 +13,8 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
+from tests.harness import kept
+
 # One process a core runs tests: threads of BLAS in each would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for library in ("OPENBLAS", "OMP", "MKL"):
@@ -30,7 +32,7 @@ def _without_waiting(_file: object) -> None:
     """What tests write need not outlive a power cut; the disk is not waited for."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Ctrl-C interrupts, also where the shell that started this has it ignored.
 
     It does so for what it starts in the background, and programs inherit that.
@@ -39,6 +41,8 @@ def pytest_configure() -> None:
     it imports (some 1,400 files for the generator): they share a folder for this run.
     """
     os.fsync = _without_waiting
+    if hasattr(config, "cache"):
+        kept.FOLDER = config.cache.mkdir("exports")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
@@ -49,7 +53,8 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Remove this run's bytecode."""
+    """Remove this run's bytecode, and exports that have not been used for long."""
+    kept.discard_old()
     for folder in _BYTECODE:
         shutil.rmtree(folder, ignore_errors=True)
 

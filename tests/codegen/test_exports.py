@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from tests.harness.imported import load_module
 from tests.test_docs import ROOT, blocks
 
 torch = pytest.importorskip("torch")
+
+from tests.harness.torch_exports import export  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -42,12 +43,8 @@ def made(folder: Path, model: torch.nn.Module, **options: Any) -> Generated:
     path = folder / "net.onnx"
     if not options.get("dynamo", True):
         options.setdefault("input_names", ["images"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model, (torch.zeros(2, 3, 8, 8),), path, verbose=False, **options
-        )
-    return generate(path)
+    images = torch.zeros(2, 3, 8, 8)
+    return generate(export(model, (images,), path, verbose=False, **options))
 
 
 def keys(generated: Generated) -> set[str]:

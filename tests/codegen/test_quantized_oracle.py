@@ -9,7 +9,6 @@ sums of 8 bits saturate.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,6 +112,8 @@ def _sequences(nn: Any) -> tuple[Any, dict[str, np.ndarray]]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The float file of each net, and its input."""
     torch = pytest.importorskip("torch")
+    from tests.harness.torch_exports import export
+
     folder = tmp_path_factory.mktemp("files")
     made: dict[str, Any] = {"folder": folder}
     for name, build in (
@@ -123,17 +124,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         torch.manual_seed(0)
         net, feed = build(torch.nn)
         path = folder / f"{name}.onnx"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                net.eval(),
-                tuple(map(torch.from_numpy, feed.values())),
-                str(path),
-                input_names=["x"],
-                output_names=["y"],
-                opset_version=17,
-                dynamo=False,
-            )
+        export(
+            net.eval(),
+            tuple(map(torch.from_numpy, feed.values())),
+            path,
+            input_names=["x"],
+            output_names=["y"],
+            opset_version=17,
+            dynamo=False,
+        )
         made[name] = path, feed
     return made
 

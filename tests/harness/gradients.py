@@ -6,8 +6,9 @@ Parameters are matched by their values, so the PyTorch module's must all differ:
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 import burnish
+from tests.harness.torch_exports import export
 
 #: Of a parameter's largest gradient.
 TOLERANCE = 1e-4
@@ -50,32 +52,19 @@ def exported(
     inputs: by the names that the model's forward has; axes: those that are open.
     """
     model.eval()
+    how: dict[str, Any] = {"input_names": list(inputs), "opset_version": opset}
     if dynamo:
         dims = {axis: torch.export.Dim(name) for axis, name in enumerate(axes)}
-        program = torch.onnx.export(
-            model,
-            kwargs=dict(inputs),
-            dynamo=True,
-            opset_version=opset,
-            input_names=list(inputs),
-            dynamic_shapes=dict.fromkeys(inputs, dims),
-            verbose=False,
-        )
-        assert program is not None
-        return program.model_proto
-    file = io.BytesIO()
-    torch.onnx.export(
-        model,
-        tuple(inputs.values()),
-        file,
-        dynamo=False,
-        opset_version=opset,
-        training=torch.onnx.TrainingMode.PRESERVE,
-        do_constant_folding=False,
-        input_names=list(inputs),
-        dynamic_axes={name: dict(enumerate(axes)) for name in inputs},
-    )
-    return onnx.load_from_string(file.getvalue())
+        how |= {"dynamo": True, "kwargs": dict(inputs), "external_data": False}
+        how |= {"dynamic_shapes": dict.fromkeys(inputs, dims), "verbose": False}
+    else:
+        dynamic = {name: dict(enumerate(axes)) for name in inputs}
+        how |= {"dynamo": False, "dynamic_axes": dynamic}
+        training = torch.onnx.TrainingMode.PRESERVE
+        how |= {"training": training, "do_constant_folding": False}
+    given = () if dynamo else tuple(inputs.values())
+    with TemporaryDirectory() as folder:
+        return onnx.load(export(model, given, Path(folder) / "model.onnx", **how))
 
 
 def disagreement(

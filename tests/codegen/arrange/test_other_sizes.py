@@ -13,6 +13,9 @@ from burnish.optim import Adam
 from tests.harness.imported import load_class
 
 torch = pytest.importorskip("torch", reason="pip install 'burnish[oracle]'")
+
+from tests.harness.torch_exports import export  # noqa: E402
+
 nn = torch.nn
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -138,10 +141,11 @@ CASES = {
 def test_other_sizes_run_and_learn(tmp_path: Path, case: str, way: str) -> None:
     make, given, sizes, shape = CASES[case]
     path = tmp_path / "model.onnx"
-    torch.onnx.export(
+    torch.manual_seed(0)
+    export(
         make(way).eval(),
         (given,),
-        str(path),
+        path,
         input_names=["given"],
         output_names=["logits"],
         dynamic_axes={"given": {0: "batch"}},

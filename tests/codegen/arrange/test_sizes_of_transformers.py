@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,8 @@ from tests.harness.imported import load_class
 torch = pytest.importorskip("torch", reason="pip install 'burnish[oracle]'")
 t = pytest.importorskip("transformers", reason="pip install 'burnish[oracle]'")
 pytest.importorskip("onnxscript", reason="pip install 'burnish[oracle]'")
+
+from tests.harness.torch_exports import export  # noqa: E402
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
@@ -247,9 +248,7 @@ def _exported(case: Case, sizes: Sizes, path: Path) -> Any:
     inputs = tuple(case.inputs.values())
     with torch.no_grad():
         want = model(*inputs).numpy()
-    logging.disable()  # the newer exporter traces itself at length
-    torch.onnx.export(model, inputs, str(path), input_names=names, **how)
-    logging.disable(logging.NOTSET)
+    export(model, inputs, path, input_names=names, **how)
     return want
 
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import io
-import logging
-import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +13,9 @@ from tests.harness.imported import load_class
 
 torch = pytest.importorskip("torch")
 ort = pytest.importorskip("onnxruntime")
+
+from tests.harness.torch_exports import exported  # noqa: E402
+
 pytestmark = pytest.mark.oracle
 nn = torch.nn
 
@@ -230,15 +229,7 @@ def made(model, folder, dynamo, **options):
     _, channels, size = next(row for row in MODELS if row[0] is type(model))
     x = torch.randn(2, channels, size, size)
     path = folder / "model.onnx"
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        if dynamo:
-            shapes = ({0: torch.export.Dim.DYNAMIC},)
-            torch.onnx.export(model, (x,), path, dynamo=True, dynamic_shapes=shapes)
-        else:
-            names = {"input_names": ["x"], "dynamic_axes": {"x": {0: "batch"}}}
-            torch.onnx.export(model, (x,), path, dynamo=False, **names)
+    exported(model, [x], path, dynamo)
     return path, generate(path, Options(name="generated", **options)), x.numpy()
 
 
