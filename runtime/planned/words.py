@@ -1,7 +1,8 @@
 """Values of a plan as JSON: places, numbers, words, and containers of them.
 
 A place is ["place", n], a number or a word ["is", x]; ["float", "inf"], ["dtype", s],
-["slice", [a, b, c]], ["tuple", items], ["list", items], ["dict", [[key, item], ...]].
+["slice", [a, b, c]], ["tuple", items], ["list", items], ["dict", [[key, item], ...]],
+["array", [dtype, shape, elements]] of integers or booleans, such as an index.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from burnish.serialize.elements import dtype_named
 
 _LITERAL = (bool, int, str, type(None))
 _NUMBERS = tuple("?bhilqBHILQefdFD")
+_INTEGERS = "?bhilqBHILQ"
+_LARGEST = 1 << 16
+"""The most elements of an array among words; more would make a file slow to read."""
+
 _DEEPEST = 32
 
 
@@ -43,6 +48,10 @@ def encoded(value: Any, place: Callable[[Any], int | None]) -> list[Any]:
         return [type(value).__name__, [encoded(item, place) for item in value]]
     if type(value) is dict and all(type(key) in (str, int) for key in value):
         return ["dict", [[key, encoded(item, place)] for key, item in value.items()]]
+    if isinstance(value, np.ndarray):
+        if value.dtype.char not in _INTEGERS or value.size > _LARGEST:
+            raise Unwritable(f"an array of {value.size} {value.dtype}")
+        return ["array", [value.dtype.name, value.shape, value.ravel().tolist()]]
     raise Unwritable(f"a {type(value).__name__}")
 
 
@@ -75,6 +84,12 @@ def read(entry: Any, place: Callable[[int], Any], deep: int = 0) -> Any:
             return items()
         case "dict":
             return {key: read(item, place, deep + 1) for key, item in value}
+        case "array":
+            word, shape, elements = value
+            dtype = dtype_read(word)
+            if dtype.char not in _INTEGERS:
+                raise ValueError(f"an index of {dtype}")
+            return np.array(elements, dtype).reshape(shape)
     raise ValueError(f"{kind!r} is no value of a plan")
 
 

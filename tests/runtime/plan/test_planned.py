@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import json
 import pickle
 import shutil
 import sys
@@ -16,6 +17,7 @@ import pytest
 from burnish import Tensor, nn, ops, planned
 from burnish.errors import RecordError
 from burnish.plan import store
+from burnish.planned import words
 from burnish.planned.file import KEY, opened
 from burnish.serialize import open_weights, save_file
 from tests.runtime.plan.checks import same
@@ -274,8 +276,6 @@ def test_kernels_that_are_off_are_not_loaded(folder, ran, monkeypatch, capsys):
 
 def changed(folder, **entries):
     """Write the plan file again with other words in its metadata."""
-    import json
-
     path = folder / "net.plan.safetensors"
     held = open_weights(path)
     page = json.loads(held.metadata[KEY]) | entries
@@ -411,16 +411,69 @@ def test_arrays_of_ml_dtypes_keep_their_kind(made, tmp_path, ran):
     same([y.data.astype(np.float32) for y in got], [*wanted])
 
 
+INDEXED = """
+from burnish import Tensor, nn, ops
+
+
+class Model(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(3, 3)
+
+    @nn.accepts(x="float32[batch, 4, 3]")
+    def forward(self, x):
+        x = self.fc(x)
+        rows = Tensor.arange(x.shape[0], dtype="int64", device=self.device)
+        return x[rows.unsqueeze(1), ops.top_k(x.max(-1), 2)[1]]
+"""
+
+
+def test_an_index_that_follows_from_sizes_is_in_the_file(made, tmp_path, ran):
+    x = Tensor(np.random.default_rng(1).random((5, 4, 3), np.float32))
+    weights = tmp_path / "net.safetensors"
+    (tmp_path / "net.py").write_text(INDEXED)
+    imported(tmp_path)().save_file(weights)
+    model = imported(tmp_path).from_file()
+    store.write(tmp_path / "net.plan.safetensors", model, [[x]], weights)
+    shutil.copy(made / "net.kernels.so", tmp_path)
+    got = imported(tmp_path).from_file()
+    same(got(x), model(x))
+    assert len(ran) == 1, planned.explain(got)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(6).reshape(2, 3), np.zeros((0, 2), np.int32), np.array([True, False])],
+)
+def test_words_hold_arrays_of_integers(array):
+    entry = json.loads(json.dumps(words.encoded(array, lambda value: None)))
+    read = words.read(entry, lambda number: None)
+    assert (read.dtype, read.shape) == (array.dtype, array.shape)
+    assert (read == array).all()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ["array", ["float32", [1], [0.5]]],
+        ["array", ["int64", [2], [1]]],
+        ["array", ["complex64", [1], [1]]],
+        ["array", ["int64", [1], [None]]],
+    ],
+)
+def test_words_of_other_arrays_are_refused(entry):
+    with pytest.raises((TypeError, ValueError)):
+        words.read(entry, lambda number: None)
+
+
 # --- what cannot be stored ---
 
 
-class Outside(nn.Module):
+class Large(nn.Module):
     def __init__(self):
         self.fc = nn.Linear(4, 4)
-        self.table = Tensor(np.arange(4))
 
     def forward(self, x):
-        return self.fc(x)[:, self.table.astype("int64")]
+        return self.fc(x)[:, Tensor.zeros(1 << 17, dtype="int64")]
 
 
 class Classes(nn.Module):
@@ -433,7 +486,10 @@ class Classes(nn.Module):
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [(Outside, "getitem eagerly"), (Classes, "no word for what zip_map makes of")],
+    [
+        (Large, "getitem eagerly.*an array of 131072 int64"),
+        (Classes, "no word for what zip_map makes of"),
+    ],
 )
 def test_what_cannot_be_stored_is_named(kind, reason, made, tmp_path):
     weights = tmp_path / "net.safetensors"
