@@ -17,6 +17,9 @@
     @leaky_relu.vjp("x", on="cupy")
     def _(g, y, x, *, slope): ...
 
+    @leaky_relu.prepared_vjp
+    def _(g, y, x, *, needed, slope): ...
+
 Arrays come first; what follows `*` or `/` is an option. `/` says that options may
 come in order (`softmax(x, -1)`), as NumPy's and PyTorch's do. Called on plain arrays an
 operator returns plain arrays; called on variables (tensors) it returns variables and
@@ -31,6 +34,7 @@ return None: no gradient flows that way. A rule for one backend (`on=`) is a ker
 is given plain arrays, and returns NotImplemented where the plain rule has to do it.
 What is `prepared` decides once for CuPy's arrays alike, in dtype, shape and strides: it
 returns a function of the arrays, or None where the plain value has to do it.
+`prepared_vjp` does so for the gradients of all arguments together.
 
 `@memory_bound` above `@operator` lets balanced checkpointing compute the value again
 instead of keeping it.
@@ -136,6 +140,7 @@ class Operator(Function[P, A, T]):
         self.__doc__ = value.__doc__
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.prepare: Callable[..., Callable[..., Any] | None] | None = None
+        self.prepare_vjp: Callable[..., Callable[..., Any] | None] | None = None
         self.takes_bfloat16: set[str] = set()
         function: Any = value
         code = function.__code__  # inspect.signature is slow, and there are hundreds
@@ -218,6 +223,17 @@ class Operator(Function[P, A, T]):
         them, or None.
         """
         self.prepare = prepare
+        return prepare
+
+    def prepared_vjp(self, prepare: F) -> F:
+        """Register what decides once how gradients of CuPy's arrays alike are computed.
+
+        prepare(g, y, *args, needed, **options) returns a function of the arrays, or
+        None; it gives a list with the gradient of each argument, None where it is not
+        needed, or None where the rules have to do it. needed: a bool for each argument.
+        A value of several arrays comes as (*g, *y, *args).
+        """
+        self.prepare_vjp = prepare
         return prepare
 
     if not TYPE_CHECKING:  # checkers see Function's
@@ -380,6 +396,13 @@ class Operator(Function[P, A, T]):
     ) -> list[Any]:
         """The gradient of each argument, None where it is not needed."""
         options = {**self.defaults, **options}
+        if self.prepare_vjp is not None:
+            ends = (*g, *y) if isinstance(y, tuple) else (g, y)
+            if type(ends[0]) is not np.ndarray:
+                given = {"needed": tuple(needed), **options}
+                found = called(self.prepare_vjp, (*ends, *args), given)
+                if found is not None:
+                    return found
         if bfloat16.possible() and bfloat16.is_among(args):
             parts = self._parts(g, y, args, options, needed, True)
             return list(map(bfloat16.like, parts, args))

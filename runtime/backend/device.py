@@ -104,14 +104,14 @@ class Device(Place):
 
         Strings are arrays of objects, on the host alone.
         """
-        xp = self.xp
-        if self.kind == "cpu":
-            held = xp.asarray(on_host(array), dtype)
-            return _text(held) if held.dtype.kind in "UST" else held
+        xp = self._library or self.xp
         if self.kind == "cuda" and type(array) is xp.ndarray:
             is_here = array.data.device_id == self.index
             if is_here and (dtype is None or array.dtype == dtype):
                 return array
+        if self.kind == "cpu":
+            held = xp.asarray(on_host(array), dtype)
+            return _text(held) if held.dtype.kind in "UST" else held
         if _holds_text(array):
             raise DeviceError(f"device {self}: strings live on the host, on 'cpu'")
         if self.kind != "cuda":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from burnish.backend import namespace
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
-from burnish.ops._gpu.call import or_plain
+from burnish.ops._gpu.call import or_plain, together
+from burnish.ops._kernels import slopes
 from burnish.ops._kernels.blocks import positive
 from burnish.ops.activation import piecewise, probabilities, smooth
 from burnish.ops.elementwise import clip as clipping
@@ -15,6 +16,15 @@ from burnish.ops.sequences import attention
 @piecewise.relu.prepared
 def _(x):
     return fused.prepared(positive, (x,))
+
+
+@piecewise.relu.prepared_vjp
+def _(g, y, x, *, needed):
+    def to_x():
+        run = slopes.gated.prepare(g, y, above=0)
+        return run and (lambda g, y, x: run(g, y))
+
+    return together(needed, to_x)
 
 
 @piecewise.relu6.on("cupy")

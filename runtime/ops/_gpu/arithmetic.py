@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from burnish.backend.cuda.elementwise import fused
+from burnish.ops._gpu.call import together
 from burnish.ops._kernels import slopes
 from burnish.ops._shapes import cast
 from burnish.ops.activation import smooth
@@ -26,6 +27,15 @@ _fused(arithmetic.div, lambda a, b: a / b)
 @slopes.dropped.prepared
 def _(x, kept, *, factor):
     return fused.prepared(slopes._dropped, (x, kept, factor))
+
+
+@slopes.dropped.prepared_vjp
+def _(g, y, x, kept, *, needed, factor):
+    def to_x():
+        run = fused.prepared(slopes._dropped, (g, kept, factor))
+        return run and (lambda g, y, x, kept: run(g, kept))
+
+    return together(needed, to_x)
 
 
 @slopes.gated.prepared

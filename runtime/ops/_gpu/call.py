@@ -19,6 +19,32 @@ def or_plain(part):
     return NotImplemented if part is None else part
 
 
+def together(needed, *ways):
+    """How to compute the gradients that are needed, or None where one is not known.
+
+    ways: for the first arguments, a function without arguments each, which gives a
+    function of g, y and all arguments, or None.
+    """
+    runs = []
+    for place, need in enumerate(needed):
+        if need:
+            run = ways[place]() if place < len(ways) else None
+            if run is None:
+                return None
+            runs.append((place, run))
+    nothing = [None] * len(needed)
+
+    def pulled(*arrays):
+        parts = nothing.copy()
+        for place, run in runs:
+            if (part := run(*arrays)) is None:
+                return None
+            parts[place] = part
+        return parts
+
+    return pulled
+
+
 def alike(*given):
     """Whether arrays are floats of one kind, and none is empty."""
     held = [a for a in given if a is not None]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
-from typing import Any
 
 from burnish.backend.cuda import layout
-from burnish.backend.cuda.calls import once
+from burnish.backend.cuda.calls import called, once
 from burnish.backend.cuda.convolution import convolution, depthwise, windows
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
-from burnish.ops._gpu.call import alike, or_plain
+from burnish.ops._gpu.call import alike, or_plain, together
 from burnish.ops._kernels.blocks import blockwise
 from burnish.ops._kernels.window import window
 from burnish.ops.spatial import conv
@@ -74,16 +73,38 @@ def _added(y, bias):
     return y + bias
 
 
-@conv.conv.vjp("bias", on="cupy", takes_bfloat16=True)
+@conv.conv.prepared_vjp
+def _(g, y, x, weight, bias=None, *, needed, padding, **options):
+    options["padding"] = conv._pads(x, weight, padding, **options)
+
+    def to_x():
+        run = _input_gradient(g, weight, sizes=x.shape[2:], **options)
+        return run and (lambda g, y, x, weight, bias=None: run(g, weight))
+
+    def to_weight():
+        run = _weight_gradient(x, g, kernel=weight.shape[2:], **options)
+        return run and (lambda g, y, x, weight, bias=None: run(x, g))
+
+    def to_bias():
+        run = _channel_sums(g)
+        return run and (lambda g, *_: run(g))
+
+    return together(needed, to_x, to_weight, to_bias)
+
+
 @conv.conv_transpose.vjp("bias", on="cupy", takes_bfloat16=True)
 def _(g, y, x, weight, bias, **options):
-    if not g.size:
-        return NotImplemented
-    turned = g.transpose(0, *range(2, g.ndim), 1)
-    if turned._c_contiguous:
-        sizes = g.size // g.shape[1], g.shape[1], 1
-        return or_plain(rows.channel_sums(turned, *sizes))
-    return or_plain(rows.channel_sums(g, len(g), g.shape[1], prod(g.shape[2:])))
+    return or_plain(called(_channel_sums, (g,), {}))
+
+
+def _channel_sums(g):
+    """How to sum g (N, C, *S) to (C,)"""
+    n, c = g.shape[:2]
+    if not layout.is_last(g):
+        run = rows.prepared_channel_sums(g, n, c, prod(g.shape[2:]))
+        return run and (lambda g: run(g))
+    run = rows.prepared_channel_sums(_rows(g), g.size // c, c, 1)
+    return run and (lambda g: run(_rows(g)))
 
 
 def _columns(x, w):
@@ -111,7 +132,7 @@ def _from_rows(y):
 
 
 @conv.conv_input_gradient.prepared
-def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
+def _input_gradient(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     if not alike(g, weight):
         return None
     w = conv.window_of(g, weight.shape[2:], stride, padding, dilation)
@@ -124,7 +145,7 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
     matrix, flat = weight.shape[:2], (*g.shape[:2], prod(w.out))
     is_rows = _is_pointwise(w, sizes) and layout.is_last(g)
     shape = len(g), weight.shape[1], *sizes
-    multiplied = once(cublaslt.prepared)
+    multiplied, product = once(cublaslt.prepared), once(cublaslt.prepared_slopes)
     spread = once(lambda cols: windows.spread_columns(cols, shape, w))
 
     def run(g, weight):
@@ -135,7 +156,7 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
         if is_rows:
             y = multiplied(_rows(g), weight.reshape(matrix))
             return None if y is None else _from_rows(y)
-        cols = multiplied(weight.reshape(len(weight), -1).T, g.reshape(flat))
+        cols = product(weight.reshape(len(weight), -1), g.reshape(flat))
         return None if cols is None else spread(cols)
 
     return run
@@ -182,7 +203,7 @@ def _by_channel(g, weight, w, sizes, groups):
 
 
 @conv.conv_weight_gradient.prepared
-def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
+def _weight_gradient(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     if not alike(x, g):
         return None
     w = conv.window_of(g, kernel, stride, padding, dilation)
@@ -192,10 +213,11 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
         return None
     is_rows = layout.is_last(x) or layout.is_last(g)
     is_rows = is_rows and _is_pointwise(w, x.shape[2:])
-    parts = [
+    first, *others = (
         (part, once(partial(_slopes, w=w)))
         for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w)
-    ]
+    )
+    shape = g.shape[1], x.shape[1], *w.kernel
 
     def run(x, g):
         if pays:
@@ -204,13 +226,13 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
                 return y
         if is_rows:
             return _pointwise_slopes(x, g, w)
-        total: Any = None
-        for part, slopes in parts:
-            found = slopes(x[part], g[part])
-            if found is None:
+        part, slopes = first
+        total = slopes(x[part], g[part]) if others else slopes(x, g)
+        for part, slopes in others:
+            if total is None or (found := slopes(x[part], g[part])) is None:
                 return None
-            total = found if total is None else total + found
-        return total.reshape(g.shape[1], x.shape[1], *w.kernel)
+            total = total + found
+        return None if total is None else total.reshape(shape)
 
     return run
 
@@ -224,17 +246,21 @@ def _pointwise_slopes(x, g, w):
 def _slopes(x, g, w):
     """How to compute the weight's gradient, as a matrix, of arrays alike."""
     columns = windows.columns(x, x.shape[2:], w, together=True)
-    shape, multiplied = (len(x), g.shape[1], prod(w.out)), once(cublaslt.prepared)
-    is_last = layout.is_last(g)
+    (n, o), places = g.shape[:2], prod(w.out)
+    if layout.is_last(g):
+        multiplied = once(cublaslt.prepared)
+
+        def run_last(x, g):
+            y = multiplied(columns(x), _rows(g).reshape(n * places, o))
+            return None if y is None else y.T
+
+        return run_last
+    product = once(cublaslt.prepared_linear)
+    turned = once(lambda g: layout.prepared_reshape(g, (o, n * places)))
 
     def run(x, g):
-        cols = columns(x)
-        if is_last:
-            rows = _rows(g).reshape(-1, shape[1])
-            y = multiplied(cols.reshape(len(cols), -1), rows)
-            return None if y is None else y.T
-        slopes = layout.contiguous(g.reshape(shape).swapaxes(0, 1))
-        return multiplied(slopes.reshape(shape[1], -1), cols.reshape(len(cols), -1).T)
+        slopes = turned(g.reshape(n, o, places).swapaxes(0, 1))
+        return product(slopes, columns(x))
 
     return run
 

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.ops._kernels import slopes
 from burnish.ops._shapes import unbroadcast
-from burnish.ops.activation import piecewise, smooth
+from burnish.ops.activation import smooth
 from burnish.ops.arrays import shape
 from burnish.ops.elementwise import arithmetic
-from burnish.ops.spatial import conv
 
 _RULES: tuple[tuple[Any, str], ...] = (
-    (piecewise.relu, "x"),
     (smooth.gelu, "x"),
     (smooth.swish, "x"),
     (arithmetic.add, "a"),
     (arithmetic.add, "b"),
-    (conv.conv, "x"),
-    (conv.conv, "weight"),
     (shape.reshape, "x"),
     (shape.transpose, "x"),
-    (slopes.dropped, "x"),
 )
 for _owner, _name in _RULES:
     _owner.vjp(_name, on="cupy", takes_bfloat16=True)(_owner.rules[_name][0])

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from burnish.backend.cuda.norms import loss
 from burnish.ops import loss as losses
-from burnish.ops._gpu.call import or_plain
+from burnish.ops._gpu.call import together
 
 
-@losses.softmax_cross_entropy.on("cupy")
+@losses.softmax_cross_entropy.prepared
 def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
-    found = loss.cross_entropy(x, classes, shares, axis, offset, summed)
-    if found is None:
-        given = (x, classes, shares, offset)
-        return losses.softmax_cross_entropy.value(*given, axis=axis, summed=summed)
-    return found
+    return loss.prepared_cross_entropy(x, classes, shares, offset, axis, summed)
 
 
-@losses.softmax_cross_entropy.vjp("x", on="cupy")
-def _(g, y, x, classes, shares, offset=0, *, axis, summed):
-    slope, share_g = g
-    if share_g is not None:
-        return NotImplemented
-    return or_plain(loss.cross_entropy_gradient(slope, shares, y[1], classes, axis))
+@losses.softmax_cross_entropy.prepared_vjp
+def _(slope, share_g, y, share, x, classes, shares, *offset, needed, axis, summed):
+    def to_x():
+        run = loss.prepared_gradient(slope, shares, share, classes, axis)
+        return run and (lambda g, _, y, s, x, c, shares, *o: run(g, shares, s, c))
+
+    return None if share_g is not None else together(needed, to_x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from burnish.backend.cuda.convolution import depthwise, windows
-from burnish.ops._gpu.call import or_plain
+from burnish.ops._gpu.call import or_plain, together
 from burnish.ops._kernels.window import window
 from burnish.ops.spatial import pool
 
@@ -38,8 +38,19 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     return _reduced("sum", pool.window_sum, x, options)
 
 
+@pool.window_sum.prepared_vjp
+def _(g, y, x, *, needed, **options):
+    def to_x():
+        run = _window_spread(g, sizes=x.shape[2:], **options)
+        return run and (lambda g, y, x: run(g))
+
+    return together(needed, to_x)
+
+
 @pool.window_spread.prepared
-def _(x, *, sizes, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+def _window_spread(
+    x, *, sizes, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False
+):
     if not windows.takes(x):
         return None
     kernel, stride = pool._numbers(kernel_size, stride, len(sizes))

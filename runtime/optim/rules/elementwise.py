@@ -128,14 +128,15 @@ class Elementwise(Optimizer):
         groups: dict[Any, list[Any]] = {}
         for path, param, gradient, rate in updates:
             weight, device = param.data, param.device
-            if device.kind != "cuda" or not weight.flags.c_contiguous:
+            if device.kind != "cuda" or not weight._c_contiguous:
                 rest.append((path, param, _single(gradient), rate))
                 continue
             state = self._prepared(path, param, weight)
-            is_read = _is_half(gradient) and weight.dtype == np.float32
-            grad = device.put(gradient, None if is_read else weight.dtype)
+            dtype = weight.dtype
+            is_read = _is_half(gradient) and dtype.char == "f"
+            grad = device.put(gradient, None if is_read else dtype)
             part = (weight, contiguous(grad), state)
-            alike = (weight.dtype, grad.dtype, state["step"], rate, device.index)
+            alike = (dtype, grad.dtype, state[STEP_COUNT], rate, device.index)
             groups.setdefault(alike, []).append((path, param, part))
         for (_, _, _, rate, _), group in groups.items():
             with group[0][1].device.computing():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from burnish import Device, ops
+from burnish import Device, Tensor, ops
 from burnish.backend.cuda import calls, kernels, layout
 from burnish.backend.cuda.convolution import windows
 from burnish.backend.cuda.elementwise import fused
@@ -313,6 +313,36 @@ def test_products_of_parts_of_arrays():
     heads = there(numbers(2, 6, 4, 8), "float32").swapaxes(1, 2)
     far = heads.get().astype("f8")
     agree(ops.matmul(heads, heads.mT), far @ far.swapaxes(-1, -2), "float32", 20)
+
+
+@pytest.mark.parametrize("order", ["rows", "columns", "heads"])
+@pytest.mark.parametrize(
+    ("op", "a", "b"),
+    [
+        (ops.linear, (2, 3, 24), (16, 24)),
+        (ops.matmul, (2, 3, 24), (24, 16)),
+        (ops.matmul, (2, 3, 24), (2, 24, 16)),
+        (ops.matmul, (3, 24), (2, 24, 16)),
+        (ops.matmul, (2, 1, 3, 24), (4, 24, 16)),
+    ],
+)
+def test_gradients_of_products_for_any_order_of_a_slope(op, a, b, order):
+    arrays = [numbers(*a), numbers(*b, seed=1)]
+    if op is ops.linear:
+        arrays.append(numbers(len(arrays[1]), seed=2))
+    exact = [Tensor(array).require_grad() for array in arrays]
+    far = op(*exact)
+    slope = numbers(*far.shape, seed=3)
+    wanted = far.backward(slope)
+    near = [Tensor(there(array, "float32")).require_grad() for array in arrays]
+    moved = there(slope, "float32")
+    if order == "columns":
+        moved = moved.mT.copy().mT
+    elif order == "heads":
+        moved = moved.swapaxes(0, -2).copy().swapaxes(0, -2)
+    found = op(*near).backward(moved)
+    for own, other in zip(near, exact, strict=True):
+        agree(found.get(own).data, wanted.get(other).data, "float32", 20)
 
 
 @pytest.mark.parametrize("step", [3, -1])

@@ -26,10 +26,10 @@ def takes(x: Any) -> bool:
 def columns(x: Any, sizes: Any, w: Any, *, together: bool) -> Run:
     """What makes of x (N, C, *S) every place's view: (N, C * prod(K), prod(P))
 
-    together: (C * prod(K), N, prod(P)) instead.
+    together: (C * prod(K), N * prod(P)) instead.
     """
     n, c, depth, places = len(x), x.shape[1], prod(w.kernel), prod(w.out)
-    shape = (c * depth, n, places) if together else (n, c * depth, places)
+    shape = (c * depth, n * places) if together else (n, c * depth, places)
     apart = (places, n * places) if together else (c * depth * places, places)
     return _prepared("columns", x, shape, sizes, w, (c, *apart))
 

@@ -126,16 +126,16 @@ def _numbers(
 def _launch(
     made: Any, slots: Any, parts: Any, news: Any, constants: Any, beside: Any
 ) -> None:
-    rest = [0] * (_MOST - len(parts))
-    rows: list[list[int]] = [[] for _ in range(5 + len(slots))]
+    rows: list[tuple[int, ...]] = []
     blocks = 0
     for (weight, grad, state), new in zip(parts, news, strict=True):
-        arrays = weight, grad, new, *(state[slot] for slot in slots)
-        places = *(array.data.ptr for array in arrays), weight.size, blocks
-        for row, place in zip(rows, places, strict=True):
-            row.append(place)
-        blocks += -(-weight.size // _PIECE)
+        ends = [weight.data.ptr, grad.data.ptr, new.data.ptr]
+        ends += [state[slot].data.ptr for slot in slots]
+        size = weight.size
+        rows.append((*ends, size, blocks))
+        blocks += -(-size // _PIECE)
     if blocks:
-        table = np.array([row + rest for row in rows], np.int64)
-        given = by_value(table), *constants, len(parts), *beside
+        table = np.zeros((5 + len(slots), _MOST), np.int64)
+        table[:, : len(rows)] = np.array(rows, np.int64).T
+        given = by_value(table), *constants, len(rows), *beside
         made((blocks,), (_THREADS,), given)

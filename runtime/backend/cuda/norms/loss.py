@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from burnish.backend.cuda.calls import Run, called
 from burnish.backend.cuda.kernels import ELEMENTS, kernel, named
 from burnish.backend.cuda.kernels import wide as wide_type
-from burnish.backend.cuda.norms.rows import contiguous, launch, split, takes
+from burnish.backend.cuda.norms.rows import contiguous, launcher, split, takes
 
 _INTEGERS = {
     "int8": "signed char",
@@ -31,15 +34,26 @@ def targets(
 
     A target that is no class has NaN for its share: nobody waits to raise an error.
     """
-    import cupy
+    options = {"classes": classes, "dtype": dtype, "mean": mean}
+    return called(prepared_targets, (given, weight, ignore_index), options)
+
+
+def prepared_targets(
+    given: Any,
+    weight: Any,
+    ignore_index: int | None,
+    *,
+    classes: int,
+    dtype: Any,
+    mean: bool,
+) -> Run | None:
+    """How to compute `targets` of arrays alike; None where no kernel does it."""
+    from cupy import ndarray
 
     if named(given.dtype) not in _INTEGERS or dtype.char not in "fd":
         return None
     if weight is not None and named(weight.dtype) not in ELEMENTS:
         return None
-    given = cupy.ascontiguousarray(given)
-    chosen = cupy.empty(given.shape, cupy.int64)
-    shares, blank = cupy.empty(given.shape, dtype), cupy.empty((), dtype)
     made = kernel(
         "targets",
         target=_INTEGERS[named(given.dtype)],
@@ -48,61 +62,79 @@ def targets(
         ignores=ignore_index is not None,
         mean=mean,
     )
-    weights = shares if weight is None else cupy.ascontiguousarray(weight)
-    sizes = (given.size, classes, ignore_index or 0)
-    made((1,), (1024,), (given, weights, chosen, shares, blank, *sizes))
-    return chosen, shares, blank
+    shape, sizes = given.shape, (given.size, classes, ignore_index or 0)
+
+    def run(given: Any, weight: Any, *_: Any) -> Any:
+        chosen, shares = ndarray(shape, np.int64), ndarray(shape, dtype)
+        blank = ndarray((), dtype)
+        weights = shares if weight is None else contiguous(weight)
+        arrays = contiguous(given), weights, chosen, shares, blank
+        made((1,), (1024,), (*arrays, *sizes))
+        return chosen, shares, blank
+
+    return run
 
 
-def cross_entropy(
-    x: Any, classes: Any, shares: Any, axis: int, offset: Any, summed: bool
-) -> Any:
-    """(losses, or their sum and the offset, softmax of x), or None."""
-    import cupy
+def prepared_cross_entropy(
+    x: Any, classes: Any, shares: Any, offset: Any, axis: int, summed: bool
+) -> Run | None:
+    """How to compute (losses, or their sum and the offset, softmax of x), or None."""
+    from cupy import ndarray
 
     if not _fit(x, classes, shares):
         return None
-    x, classes, shares = contiguous(x), contiguous(classes), contiguous(shares)
-    rows = split(x, axis)
-    y = cupy.ndarray(x.shape, x.dtype)
-    losses = cupy.ndarray(shares.shape, shares.dtype)
-    if not launch("cross_entropy", rows, (x, y), (classes, shares, losses, *rows)):
+    rows, dtype, wide = split(x, axis), x.dtype, shares.dtype
+    made = launcher("cross_entropy", rows, dtype, _is_aligned(x))
+    if made is None:
         return None
-    if not summed:
-        return losses.astype(x.dtype, copy=False), y
-    total = cupy.ndarray((), x.dtype)
-    moved = isinstance(offset, cupy.ndarray)
-    if not moved or offset.dtype != shares.dtype:
-        return (losses.sum() + offset).astype(x.dtype, copy=False), y
-    made = kernel(
-        "total", element=ELEMENTS[named(x.dtype)], wide=wide_type(shares.dtype)
-    )
-    made((1,), (1024,), (losses, offset, total, losses.size))
-    return total, y
+    added = kernel("total", element=ELEMENTS[named(dtype)], wide=wide_type(wide))
+    shape, across, count = x.shape, shares.shape, shares.size
+    is_moved = isinstance(offset, ndarray) and offset.dtype == wide
+
+    def run(x: Any, classes: Any, shares: Any, offset: Any = 0) -> Any:
+        y, losses = ndarray(shape, dtype), ndarray(across, wide)
+        given = contiguous(x), y, contiguous(classes), contiguous(shares)
+        made(*given, losses, *rows)
+        if not summed:
+            return losses.astype(dtype, copy=False), y
+        if not is_moved:
+            return (losses.sum() + offset).astype(dtype, copy=False), y
+        total = ndarray((), dtype)
+        added((1,), (1024,), (losses, offset, total, count))
+        return total, y
+
+    return run
 
 
-def cross_entropy_gradient(
+def prepared_gradient(
     slope: Any, shares: Any, y: Any, classes: Any, axis: int
-) -> Any:
-    """slope * shares * (y - 1 at the classes, y elsewhere), or None."""
-    import cupy
+) -> Run | None:
+    """How to compute slope * shares * (y - 1 at the classes, y elsewhere), or None."""
+    from cupy import ndarray
 
     if not _fit(y, classes, shares) or slope.dtype != y.dtype:
         return None
     if slope.size not in (1, shares.size):
         return None
-    given = map(contiguous, (slope, shares, classes, y))
-    slope, shares, classes, y = given
-    rows = split(y, axis)
-    out = cupy.ndarray(y.shape, y.dtype)
-    done = launch(
-        "cross_entropy_gradient",
-        rows,
-        (y, out),
-        (slope, shares, classes, *rows),
-        each_row=slope.size > 1,
-    )
-    return out if done else None
+    rows, shape, dtype = split(y, axis), y.shape, y.dtype
+    is_each = slope.size > 1
+    name = "cross_entropy_gradient"
+    made = launcher(name, rows, dtype, _is_aligned(y), each_row=is_each)
+    if made is None:
+        return None
+
+    def run(slope: Any, shares: Any, y: Any, classes: Any) -> Any:
+        out = ndarray(shape, dtype)
+        given = contiguous(slope), contiguous(shares), contiguous(classes)
+        made(contiguous(y), out, *given, *rows)
+        return out
+
+    return run
+
+
+def _is_aligned(array: Any) -> bool:
+    """Whether an array, or the copy in C order, is read 16 bytes at a time."""
+    return not (array._c_contiguous and array.data.ptr & 15)
 
 
 def _fit(x: Any, classes: Any, shares: Any) -> bool:

@@ -51,7 +51,7 @@ def prepared(
 ) -> Run | None:
     """How to compute `matmul` of arrays alike; None where cublasLt does not."""
     found = described_product(a, b, bias, scale, act)
-    return None if found is None else _runner(found, a.dtype, bias, lambda b: b)
+    return None if found is None else _runner(found, a.dtype, bias)
 
 
 def prepared_linear(x: Any, weight: Any, bias: Any = None, act: str = "") -> Run | None:
@@ -59,7 +59,17 @@ def prepared_linear(x: Any, weight: Any, bias: Any = None, act: str = "") -> Run
     if x.ndim < 2 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         return None
     found = described_product(x, weight.T, bias, 1.0, act)
-    return None if found is None else _runner(found, x.dtype, bias, lambda b: b.T)
+    if found is None:
+        return None
+    return _runner(found, x.dtype, bias, lambda x, weight: (x, weight.T))
+
+
+def prepared_slopes(g: Any, x: Any) -> Run | None:
+    """How to compute g.T @ x of matrices alike; None where cublasLt does not."""
+    found = described_product(g.T, x, None, 1.0, "")
+    if found is None:
+        return None
+    return _runner(found, g.dtype, None, lambda g, x: (g.T, x))
 
 
 def prepared_scores(q: Any, k: Any, scale: float) -> Run | None:
@@ -67,7 +77,7 @@ def prepared_scores(q: Any, k: Any, scale: float) -> Run | None:
     found = described_product(q, k.swapaxes(-1, -2), None, scale, "")
     if found is None:
         return None
-    return _runner(found, q.dtype, None, lambda k: k.swapaxes(-1, -2))
+    return _runner(found, q.dtype, None, lambda q, k: (q, k.swapaxes(-1, -2)))
 
 
 class Described(NamedTuple):
@@ -80,9 +90,12 @@ class Described(NamedTuple):
 
 
 def _runner(
-    found: Described, dtype: Any, bias: Any, turned: Callable[[Any], Any]
+    found: Described,
+    dtype: Any,
+    bias: Any,
+    turned: Callable[[Any, Any], tuple[Any, Any]] = lambda a, b: (a, b),
 ) -> Run:
-    """turned: what the second array is of the one that is given."""
+    """turned: the matrices that are multiplied, of the two that are given."""
     from cupy import ndarray
 
     product, shape, copied = found
@@ -91,7 +104,7 @@ def _runner(
 
     def run(a: Any, b: Any, bias: Any = None, *_: Any) -> Any:
         if copied is not None:
-            a, b = copied(a, turned(b))
+            a, b = copied(*turned(a, b))
         if moved:
             bias = bias.copy()
         y = ndarray(shape, dtype)
