@@ -64,6 +64,14 @@ def test_softmax(op, n, name):
 
 
 @DTYPES
+@pytest.mark.parametrize("n", [5, 768, 1500, 2048, 2052])
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax, softmax_or_zero], ids=str)
+def test_softmax_of_many_rows(op, n, name):
+    x = there(numbers(2100, n), name)
+    agree(launched(lambda: op(x)), op(x.get().astype(np.float64)), name)
+
+
+@DTYPES
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_softmax_along_other_axes(axis, name):
     x = there(numbers(4, 7, 65), name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, by_value, is_hopper, kernel
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, is_hopper, kernel
 from burnish.backend.cuda.libraries import workspace
 from burnish.backend.cuda.norms.rows import contiguous, launcher, takes
 from burnish.backend.cuda.products import cublaslt
@@ -250,9 +250,10 @@ def _in_three(
     last = cublaslt.prepared(ndarray(shape, q.dtype), v)
     heads = shape[-3] if len(shape) > 2 else 1
     rows, n = prod(shape[:-1]), shape[-1]
-    softmax = launcher(
-        "attention_softmax", (rows, n, 1), q.dtype, True, mask=kind, causal=is_causal
-    )
+    index = "unsigned" if rows < LONG else "long long"
+    setting = {"mask": kind, "causal": is_causal, "index": index}
+    name, size = "attention_softmax", (rows, n, 1)
+    softmax = launcher(name, size, q.dtype, True, holds=True, **setting)
     if last is None or softmax is None:
         return None
     sizes = (rows, n, heads, shape[-2], *steps)

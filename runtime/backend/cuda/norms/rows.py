@@ -16,6 +16,9 @@ _PARTS, _FULL, _ACROSS = 128, 792, 264
 """The most parts of a sum over places, and blocks that keep a GPU busy: along places,
 and across channels."""
 
+_HELD, _CROWD = 64, 2048
+"""32-bit values of a row in a thread's registers, and rows that keep a GPU busy."""
+
 _TALL, _ROWS, _THIN = 32, 512, 64
 """Warps of a block that sums to the end, rows that one does, and rows of a part."""
 
@@ -56,14 +59,28 @@ def launch(
 
 @functools.lru_cache(maxsize=4096)
 def launcher(
-    template: str, rows: tuple[int, int, int], dtype: Any, aligned: bool, **setting: Any
+    template: str,
+    rows: tuple[int, int, int],
+    dtype: Any,
+    aligned: bool,
+    *,
+    holds: bool = False,
+    **setting: Any,
 ) -> Callable[..., None] | None:
     """A function of a kernel's arguments that launches it over rows, as `launch` has
-    them; None for too many rows. aligned: whether 16 bytes are read at a time."""
+    them; None for too many rows. aligned: whether 16 bytes are read at a time. holds:
+    the kernel keeps contiguous rows in registers, where they are not too long."""
     count, n, inner = rows
     width = 16 // dtype.itemsize
     packed = inner == 1 and n % width == 0 and aligned
-    lanes, height = _lanes(n, width if packed else 1), 1
+    pack = width if packed else 1
+    lanes, height = _lanes(n, pack), 1
+    if holds:
+        most = _HELD * 4 // max(4, dtype.itemsize)
+        if count >= _CROWD and n <= 32 * most:
+            lanes = 32  # a warp a row waits for no other one
+        held = -(-n // (lanes * pack))
+        setting["held"] = held if inner == 1 and held * pack <= most else 0
     if inner > 1:
         lanes, height = 1, 128
     elif lanes == 32:
@@ -114,7 +131,7 @@ def prepared_softmax(x: Any, axis: int, form: str) -> Run | None:
         return None
     rows, tidy = split(x, axis), x._c_contiguous
     aligned = not (tidy and x.data.ptr & 15)
-    launch = launcher("softmax", rows, x.dtype, aligned, form=form)
+    launch = launcher("softmax", rows, x.dtype, aligned, holds=True, form=form)
     if launch is None:
         return None
     shape, dtype = x.shape, x.dtype
