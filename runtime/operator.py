@@ -230,7 +230,8 @@ class Operator(Function[P, A, T]):
 
         prepare(g, y, *args, needed, **options) returns a function of the arrays, or
         None; it gives a list with the gradient of each argument, None where it is not
-        needed, or None where the rules have to do it. needed: a bool for each argument.
+        needed, or None where the rules have to do it, as they do where one is for
+        "cupy". needed: a bool for each argument.
         A value of several arrays comes as (*g, *y, *args).
         """
         self.prepare_vjp = prepare
@@ -396,7 +397,7 @@ class Operator(Function[P, A, T]):
     ) -> list[Any]:
         """The gradient of each argument, None where it is not needed."""
         options = {**self.defaults, **options}
-        if self.prepare_vjp is not None:
+        if self.prepare_vjp is not None and "cupy" not in self.rules_on:
             ends = (*g, *y) if isinstance(y, tuple) else (g, y)
             if type(ends[0]) is not np.ndarray:
                 given = {"needed": tuple(needed), **options}

@@ -21,7 +21,7 @@ def _(x):
 @piecewise.relu.prepared_vjp
 def _(g, y, x, *, needed):
     def to_x():
-        run = slopes.gated.prepare(g, y, above=0)
+        run = fused.prepared(slopes._gated, (g, y, 0, None, 1.0), writes=True)
         return run and (lambda g, y, x: run(g, y))
 
     return together(needed, to_x)

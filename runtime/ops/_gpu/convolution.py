@@ -101,10 +101,9 @@ def _channel_sums(g):
     """How to sum g (N, C, *S) to (C,)"""
     n, c = g.shape[:2]
     if not layout.is_last(g):
-        run = rows.prepared_channel_sums(g, n, c, prod(g.shape[2:]))
-        return run and (lambda g: run(g))
-    run = rows.prepared_channel_sums(_rows(g), g.size // c, c, 1)
-    return run and (lambda g: run(_rows(g)))
+        return rows.prepared_channel_sums(g, n, c, prod(g.shape[2:]))
+    across = rows.prepared_channel_sums(_rows(g), g.size // c, c, 1)
+    return across and (lambda g: across(_rows(g)))
 
 
 def _columns(x, w):
@@ -213,10 +212,7 @@ def _weight_gradient(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
         return None
     is_rows = layout.is_last(x) or layout.is_last(g)
     is_rows = is_rows and _is_pointwise(w, x.shape[2:])
-    first, *others = (
-        (part, once(partial(_slopes, w=w)))
-        for part in conv._parts(len(x), x.shape[1] // _ROOM + 1, w)
-    )
+    first, *others = ((part, once(partial(_slopes, w=w))) for part in _parts(x, w))
     shape = g.shape[1], x.shape[1], *w.kernel
 
     def run(x, g):
@@ -265,5 +261,11 @@ def _slopes(x, g, w):
     return run
 
 
-_ROOM = 128
+def _parts(x, w):
+    """Parts of a batch whose columns take no more than `_ROOM`: few keep a GPU busy."""
+    step = max(1, _ROOM // (x.shape[1] * prod(w.kernel) * prod(w.out)))
+    return [slice(start, start + step) for start in range(0, len(x), step)]
+
+
+_ROOM = 1 << 27  # elements
 _THIN = 4  # channels of pictures: cuDNN's TF32 kernel takes long for them

@@ -29,8 +29,8 @@ def _(g, y, a, b, *, needed):
 
     def to_b():
         if b.ndim == 2:
-            run = once(cublaslt.prepared_slopes)
-            return lambda g, y, a, b: run(_matrix(a), _matrix(g))
+            product = once(cublaslt.prepared_slopes)
+            return lambda g, y, a, b: product(_matrix(a), _matrix(g))
         run = cublaslt.prepared(a.mT, slope)
         return run and (lambda g, y, a, b: _summed(run(a.mT, g), b))
 

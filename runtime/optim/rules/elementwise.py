@@ -127,7 +127,8 @@ class Elementwise(Optimizer):
         rest = []
         groups: dict[Any, list[Any]] = {}
         for path, param, gradient, rate in updates:
-            weight, device = param.data, param.device
+            weight: Any = param.data
+            device = param.device
             if device.kind != "cuda" or not weight._c_contiguous:
                 rest.append((path, param, _single(gradient), rate))
                 continue
