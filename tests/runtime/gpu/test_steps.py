@@ -74,7 +74,9 @@ def alike(one, other):
         made = other[name]
         if name.endswith("in_proj_bias"):  # a key's has no gradient, only rounding
             value, made = (np.delete(a.reshape(3, -1), 1, 0) for a in (value, made))
-        np.testing.assert_allclose(value, made, **SIZES, err_msg=name)
+        near = 4e-6 * float(np.max(np.abs(made), initial=0))  # sums of unlike signs
+        sizes = SIZES | {"atol": max(SIZES["atol"], near)}
+        np.testing.assert_allclose(value, made, **sizes, err_msg=name)
 
 
 def both(make, rule, loss, data, steps=9):
