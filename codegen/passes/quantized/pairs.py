@@ -37,6 +37,8 @@ _SUMS = frozenset(
     ("Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Sub")
 )
 """Operators that give numbers below 0, unless a clip follows."""
+_PARTS = frozenset(("Gather", "GatherElements", "GatherND", "Slice", "Split"))
+_SCALE = "burnish.scale"  # of a FakeQuantize: what the file calls its scale
 
 
 def fake_quantize_pairs(
@@ -55,7 +57,7 @@ def fake_quantize_pairs(
         starts_at_0 = scale.scales.size == 1 and (scale.zeros == scale.lowest).all()
         if starts_at_0 and np.isfinite(scale.scales[0]):
             value = _cut_off(node, value)
-        if not dequantize and not _is_rounded(value, scale):
+        if not dequantize and not _is_rounded(value, scale, node.inputs[1]):
             value = _rounded(model, node, value, scale)
             maker = value.producer()
             made += [] if maker is None else [maker]
@@ -193,6 +195,7 @@ def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> i
     scales = held(model, f"{value.name}_scale", scale.scales)
     zeros = held(model, f"{value.name}_zero_point", scale.zeros)
     made = put(node, "FakeQuantize", [value, scales, zeros], "burnish")
+    made.meta[_SCALE] = _name(node.inputs[1])
     if scale.value != "q8f":
         made.attributes.add(ir.AttrString("value", scale.value))
     if scale.scales.size > 1:
@@ -264,8 +267,12 @@ def _given(node: ir.Node) -> list[ir.Value]:
     return [part for part in node.inputs if part is not None]
 
 
-def _is_rounded(value: ir.Value, scale: Scale) -> bool:
-    """Whether the numbers are some that the same rounding gives."""
+def _is_rounded(value: ir.Value, scale: Scale, scales: ir.Value | None) -> bool:
+    """Whether the numbers are some that the same rounding gives.
+
+    A part may have its whole's scale by chance, in one of many equal blocks: its own
+    rounding, which changes no number, is kept where the file has another scale for it.
+    """
     start = source_of(value)
     maker, tensor = start.producer(), constant(start)
     if scale.scales.size > 1:
@@ -274,7 +281,26 @@ def _is_rounded(value: ir.Value, scale: Scale) -> bool:
         return same(scale_of_tensor(tensor), scale)
     if maker is None or maker.op_type != "FakeQuantize":
         return False
+    named = maker.meta.get(_SCALE)
+    if _is_part(value, start) and named is not None and named != _name(scales):
+        return False
     return same(scale_of_rounding(maker), scale)
+
+
+def _is_part(value: ir.Value, whole: ir.Value) -> bool:
+    """Whether some elements were left out on the way from the whole."""
+    while value is not whole:
+        maker = value.producer()
+        if maker is None or maker.inputs[0] is None:
+            return False
+        if maker.op_type in _PARTS:
+            return True
+        value = maker.inputs[0]
+    return False
+
+
+def _name(value: ir.Value | None) -> str | None:
+    return None if value is None else value.name
 
 
 def _above_moves(node: ir.Node) -> None:

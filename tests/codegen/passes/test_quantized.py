@@ -222,6 +222,36 @@ def test_codes_that_are_resized_by_copies_are_those_of_floats(
     assert ("uantize_linear" in text) is (mode == "linear")
 
 
+@pytest.mark.parametrize(
+    ("part", "name", "kept"),
+    [
+        ("Gather(d, i)", "other", 2),  # calibrated to the same range
+        ("Gather(d, i)", "s", 1),
+        ("Slice(d, i, j)", "other", 2),
+        ("Transpose(d): perm=[1, 0]", "other", 1),  # the same elements have one range
+    ],
+)
+def test_a_part_is_rounded_again_where_the_file_has_another_scale(
+    tmp_path: Path, part: str, name: str, kept: int
+) -> None:
+    lines = f"""
+        q = QuantizeLinear(x, s, z)
+        d = DequantizeLinear(q, s, z)
+        p = {part}
+        r = QuantizeLinear(p, {name}, z)
+        e = DequantizeLinear(r, {name}, z)
+        y = Mul(e, e)
+    """
+    held = {"s": STEP, "other": STEP, "z": ZERO}
+    held |= {"i": np.array([1]), "j": np.array([4])}
+    model = file(lines, (6, 5), **held)
+    text, made = source_of(model, tmp_path)
+    assert text.count("nn.FakeQuantize()") == kept
+    x = RNG.normal(size=(6, 5)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
 def test_dequantized_keeps_the_relu_that_rounding_did(tmp_path: Path) -> None:
     text, made = source_of(static("pairs"), tmp_path, dequantize=True)
     assert "ops.relu" in text

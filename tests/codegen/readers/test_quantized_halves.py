@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 import burnish
 from burnish.codegen.backend import BurnishBackend
+from burnish.codegen.readers.microsoft.shared.halves import SUMS, is_short
 from tests.codegen.readers.test_microsoft import F4, case, fixed
 
 SCALES = {
@@ -57,6 +59,25 @@ def apart(model: Any, feeds: list[Any]) -> tuple[int, int]:
     assert all(y.dtype == expected.dtype for y in made)
     plain, planned = (int((y != expected).sum()) for y in made)
     return plain, planned
+
+
+@pytest.mark.parametrize(
+    ("x_scale", "y_scale", "short"),
+    [
+        (0.0371, 0.0371, True),
+        (0.1113, 0.0371, True),
+        (0.0371, 0.1484, True),
+        (0.03712, 0.08251, False),
+        (1.0, 1 / 48.6948, False),  # of a bias that is all zeros
+        (1.0, 0.017, False),
+    ],
+)
+def test_ratios_that_make_halves(x_scale, y_scale, short):
+    held = [
+        ir.Value(name="s", const_value=ir.tensor(F4(scale)))
+        for scale in (x_scale, y_scale)
+    ]
+    assert is_short(SUMS, *held) is short
 
 
 @pytest.mark.oracle("onnxruntime")

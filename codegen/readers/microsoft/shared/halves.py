@@ -25,14 +25,16 @@ averages; of products of two codes."""
 def is_short(steps: int, x_scale: Any, y_scale: Any, factor: Any = None) -> bool:
     """Whether x_scale * factor / y_scale, all in the file, is a multiple of 1 / steps.
 
-    Single precision may have moved it by a unit in the last place.
+    Single precision may have moved it by a unit in the last place. That is no evidence
+    where the ratio is so large that every number is near a multiple.
     """
     held = [None if v is None else v.const_value for v in (x_scale, y_scale, factor)]
     if held[0] is None or held[1] is None or (factor is not None and held[2] is None):
         return False
     x, y, more = (1 if each is None else each.numpy() for each in held)
     places = np.asarray(x, np.float64) * more / y * steps
-    return bool((abs(places - np.rint(places)) <= places * 2.0**-22).all())
+    near = np.minimum(places * 2.0**-22, 2.0**-7)
+    return bool((abs(places - np.rint(places)) <= near).all())
 
 
 def even_codes(op: Builder, y: Any, zero_point: Any) -> Any:
