@@ -63,7 +63,8 @@ class TrainingPlan:
                 try:
                     return self._run(args, options)
                 except Fault:  # nothing has been changed; the plain call draws anew
-                    rng.restore(before)
+                    if before is not None:
+                        rng.restore(before)
         return self._function(*args, **options)
 
     def _is_planned(self, args: Any, options: Any) -> bool:
@@ -115,6 +116,8 @@ class TrainingPlan:
         for schedule, rate in self._rates:
             rate.value = schedule.step()
         try:
+            if not self._plan.updates.are_known:
+                raise Fault
             with no_grad():
                 made = self._plan(given)
         except Exception:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,16 @@ class Updates:
         return all(
             rule.has_records and rule.slots() == slots and rule.clip == clip
             for rule, slots, clip in self._rules.values()
+        )
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the rules have numbers for the next step at its rates."""
+        by_rule: dict[int, list[Update]] = {}
+        for _, each in self._made:
+            by_rule.setdefault(id(each.rule), []).append(each)
+        return all(
+            some[0].rule.are_known(_rates_by_path(some)) for some in by_rule.values()
         )
 
     def within(self, first: int, behind: int) -> list[tuple[int, Update]]:
@@ -203,6 +213,12 @@ def _rates(updates: Iterable[Update]) -> dict[tuple[int, int], Any]:
         key: rates_of(value_of(some[0].rate), some[0].module, [u.path for u in some])
         for key, some in paths.items()
     }
+
+
+def _rates_by_path(updates: Sequence[Update]) -> Iterator[tuple[str, Any]]:
+    rates = _rates(updates)
+    for each in updates:
+        yield each.path, rates[id(each.rate), id(each.module)][each.path]
 
 
 def _own(held: list[Array]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -51,8 +52,9 @@ class Elementwise(Optimizer):
         """Fill `new` with the new weight; change the arrays of `state` in place.
 
         All are of one shape. `new` is uninitialized at first. On a GPU and in plans it
-        runs on symbols, once for many steps: what differs between steps is a field or
-        an attribute, `rate` or `state["step"]`, not a random number or a global.
+        runs on symbols, once for many steps, and once more where a field, a global or
+        a variable of a closure that it reads is another one. A rule that draws random
+        numbers runs as it is.
         """
         raise TypeError(f"{type(self).__name__} has no update rule")
 
@@ -62,9 +64,7 @@ class Elementwise(Optimizer):
         They depend on the count of steps in `state`, not on its arrays. A rule that has
         no kernel of its own is traced: its formula is a program.
         """
-        step = state[STEP_COUNT]
-        made = formula.traced(self.write, self.slots(), step, rate)
-        return None if made is None else ("formula", made.fields)
+        return None
 
     def slot_fields(self, kernel: str) -> dict[str, str]:
         """The fields of a kernel's record that have the state's arrays, by slot."""
@@ -85,6 +85,20 @@ class Elementwise(Optimizer):
         with self.turns:
             counts = {state[STEP_COUNT] + 1 for state in self._state.values()} | {1}
         return all(self._traced({STEP_COUNT: each}, 0.0) for each in counts)
+
+    def are_known(self, rates: Iterable[tuple[str, float]]) -> bool:
+        """Whether plans have `numbers` for the next step; rates: of parameters' paths.
+
+        A formula may branch by the rate.
+        """
+        if self._owns_kernel():
+            return True
+        with self.turns:
+            steps = {
+                (self._state.get(path, {}).get(STEP_COUNT, 0) + 1, rate)
+                for path, rate in rates
+            }
+        return all(self._traced({STEP_COUNT: n}, rate) for n, rate in steps)
 
     def begun(self, path: str, param: Param, weight: Array) -> State:
         """A parameter's state with this step counted, for a plan's records.
@@ -114,7 +128,7 @@ class Elementwise(Optimizer):
     def numbers(self, state: State, rate: float) -> dict[str, Any]:
         """The numbers of a plan's records for parameters of this count of steps."""
         made = self._traced(state, rate)
-        assert made is not None  # of `has_records`
+        assert made is not None  # of `are_known`
         bound = bound_of(self.clip)
         return {**made[1], "maximize": self.maximize, "bound": bound}
 
@@ -161,7 +175,7 @@ class Elementwise(Optimizer):
             state = self._prepared(path, param, weight)
             count, now = state["step"], value_of(rate)
             if (count, now) not in numbers:
-                numbers[count, now] = self._kernel(state, now)
+                numbers[count, now] = self._traced(state, now)
             made = numbers[count, now]
             slots = {slot: state[slot] for slot in names}
             if made is None or not all(map(_is_writable, slots.values())):
@@ -192,16 +206,10 @@ class Elementwise(Optimizer):
         owner = next(c for c in type(self).__mro__ if "write" in vars(c))
         return "kernel" in vars(owner)
 
-    def _kernel(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
-        """The kernel of the rule; one that changes `write` alone has it traced."""
-        if self._owns_kernel():
-            return self.kernel(state, rate)
-        return Elementwise.kernel(self, state, rate)
-
     def _traced(self, state: State, rate: float) -> tuple[str, dict[str, Any]] | None:
-        """The same for plans, which trace a formula once for many steps.
+        """The kernel of the rule; one that changes `write` alone is traced.
 
-        A formula is another one once an option changes.
+        A trace serves many steps. A formula is another one once an option changes.
         """
         if self._owns_kernel():
             return self.kernel(state, rate)

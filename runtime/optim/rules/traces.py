@@ -13,7 +13,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from burnish import rng
 from burnish.backend.symbols import Script
+from burnish.optim.rules.reads import reads_of
 from burnish.optim.rules.scalars import Scalar, Scalars
 
 T = TypeVar("T", covariant=True)
@@ -88,11 +90,16 @@ class Traces(Generic[T]):
                 rest = [each for each in self._known if each is not trace]
                 self._known = [trace, *rest]
                 return found
-        made = self._make(rule.write, rule.slots(), step, rate)
-        if made is None:
+        before = rng.state()
+        made, again = (self._make(rule.write, rule.slots(), step, rate) for _ in "ab")
+        rng.restore(before)
+        if made is None or again is None:
             return None
+        found = made.at(step, rate)
+        if not _is_same(found, again.at(step, rate)):
+            return None  # it draws random numbers, or counts
         self._known = [made, *self._known[: self._MOST - 1]]
-        return made.at(step, rate)
+        return found
 
 
 def _options(rule: Any) -> dict[str, Any] | None:
@@ -105,7 +112,16 @@ def _options(rule: Any) -> dict[str, Any] | None:
         for name, value in (values | vars(rule)).items()
         if name not in own or _is_plain(value)
     }
+    found |= {f"read {i}": read() for i, read in enumerate(reads_of(kind))}
     return found if all(map(_is_plain, found.values())) else None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two traces are of one formula, number by number."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        same = one.keys() == other.keys()
+        return same and all(np.array_equal(one[key], other[key]) for key in one)
+    return bool(one == other)
 
 
 @lru_cache(64)

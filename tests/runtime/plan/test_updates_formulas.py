@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -156,6 +157,104 @@ def test_options_that_no_constructor_takes_are_followed(held):
             rule.share = [0.5**i] if held == "list" else 0.5**i
             each.step(*batch(i), 0.1)
         same(*reversed(trained))
+
+
+SHARE, SHARES, SETTING = 1.0, {"share": 1.0}, ModuleType("setting")
+
+
+def shared():
+    return SHARE
+
+
+class OfGlobal(Elementwise):
+    def write(self, new, weight, grad, state, rate):
+        new[...] = weight - rate * SHARE * grad
+
+
+class OfFunction(Elementwise):
+    @property
+    def share(self):
+        return shared()
+
+    def write(self, new, weight, grad, state, rate):
+        new[...] = weight - rate * self.share * grad
+
+
+class OfDict(Elementwise):
+    def write(self, new, weight, grad, state, rate):
+        new[...] = weight - rate * SHARES["share"] * grad
+
+
+class OfModule(Elementwise):
+    def write(self, new, weight, grad, state, rate):
+        new[...] = weight - rate * SETTING.share * grad
+
+
+def of_closure(share):
+    class Rule(Elementwise):
+        def write(self, new, weight, grad, state, rate):
+            new[...] = weight - rate * share * grad
+
+    def change(value):
+        nonlocal share
+        share = value
+
+    return Rule, change
+
+
+@pytest.mark.parametrize("kind", [OfGlobal, OfFunction, OfDict, OfModule, of_closure])
+@pytest.mark.parametrize("planned", [True, False])
+def test_what_a_formula_reads_elsewhere_is_followed(kind, planned, monkeypatch):
+    monkeypatch.setattr(SETTING, "share", 1.0, raising=False)
+    kind, change = of_closure(1.0) if kind is of_closure else (kind, None)
+    made, plain = Trained(kind, planned=planned), Trained(optim.SGD, planned=False)
+    for i, value in enumerate((1.0, 1.0, 0.5, 0.25)):
+        monkeypatch.setattr(f"{__name__}.SHARE", value)
+        monkeypatch.setitem(SHARES, "share", value)
+        monkeypatch.setattr(SETTING, "share", value)
+        if change is not None:
+            change(value)
+        made.step(*batch(i), 0.1), plain.step(*batch(i), 0.1 * value)
+        same(plain, made)
+    assert not planned or "stepped" not in made.step.explain()
+
+
+GENERATOR = np.random.default_rng(0)
+
+
+class Random(Elementwise):
+    def write(self, new, weight, grad, state, rate):
+        new[...] = weight - rate * GENERATOR.random() + 0 * grad
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_random_numbers_of_a_rule_are_drawn_for_each_parameter(planned):
+    made, changes = Trained(Random, planned=planned), set()
+    for i in range(3):
+        before = {name: array.copy() for name, array in made.weights.items()}
+        made.step(*batch(i), 0.5)
+        changes |= {
+            round(float((before[name] - array).mean()), 5)
+            for name, array in made.weights.items()
+        }
+    assert len(changes) == 3 * len(made.weights)
+
+
+@dataclass(eq=False, kw_only=True)
+class Branching(Elementwise):
+    """No record copies a sign."""
+
+    def write(self, new, weight, grad, state, rate):
+        xp = namespace(weight)
+        new[...] = weight - rate * (xp.copysign(0.1, grad) if rate > 0.1 else grad)
+
+
+def test_a_rate_at_which_a_formula_is_no_program():
+    fast, plain = (Trained(Branching, planned=planned) for planned in (True, False))
+    for i, rate in enumerate((0.05, 0.2, 0.2, 0.05)):
+        fast.step(*batch(i), rate), plain.step(*batch(i), rate)
+        same(plain, fast)
+    assert "stepped" not in fast.step.explain()
 
 
 @pytest.mark.parametrize("name", sorted(PEERS.keys() - {"NAdam"}))
