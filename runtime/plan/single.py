@@ -38,7 +38,8 @@ class Single:
         self._library, self._threads, self._shape = library, threads, result
         given = [s and Value(i, s, _FLOAT32) for i, s in enumerate(shapes)]
         made = Value(len(shapes), result, _FLOAT32)
-        off = frozenset({"winograd", "winograd_gradients"})  # NaN stays where it is
+        # NaN stays where it is, and callers look whether there is any
+        off = frozenset({"winograd", "winograd_gradients", "calibrate"})
         b = Builder(library, threads, {}, {made.place}, off, may_fault=False)
         sources = [b.source(value).buffer for value in given if value]
         LOWERED[name](b, Node(name, given, options, [made], []))

@@ -294,6 +294,7 @@ class Builder:
     def take_back(self, steps: int, buffers: int, faults: int) -> None:
         """Keep so many of each, and forget the contents of the buffers that go."""
         gone = {id(buffer) for buffer in self.buffers[buffers:]}
+        self.closed, self.noting = min(self.closed, steps), min(self.noting, steps)
         del self.steps[steps:], self.buffers[buffers:], self.faults[faults:]
 
         def kept(known: dict[Any, Spot]) -> dict[Any, Spot]:

@@ -148,7 +148,8 @@ def conv_transpose(b: Builder, node: Node) -> None:
             _dense(b, node, w, x, turned(weight, groups), bias, *residual)
     else:
         if not g.are_blocks:
-            _check_finite(b, x)
+            if b.may_fault or node.name == "conv_transpose":  # updates wait for no
+                _check_finite(b, x)  # gradient of a step
             weight, groups = on_diagonal(b, weight, groups)
             g = Groups(groups, weight.shape[0] // groups, weight.shape[1])
 
@@ -291,23 +292,26 @@ def _check_finite(b: Builder, x: Value) -> None:
 
     They stand between groups that are merged, and at taps of other results.
     """
-    if not b.may_fault:
+    if "calibrate" in b.off:
         return
+    fault = b.fault() if b.may_fault else b.early_fault()
     layout = maps_layout(b, x)
     source, places = b.spot(x, layout), pixels(x.shape, 1)
     rest = x.shape[1] % LANES if layout is CHANNELS else 0
     whole = (x.shape[1] - rest) * places
     rows = math.gcd(x.shape[0] * blocks(x.shape[1]), whole) or 1
-    _look(b, source, rows, whole // rows, whole // rows)
-    _look(b, source.beyond(whole), places, rest, LANES)  # not at what pads the block
+    _look(b, fault, source, rows, whole // rows, whole // rows)
+    # not at what pads the last block
+    _look(b, fault, source.beyond(whole), places, rest, LANES)
+    if not b.may_fault:
+        b.note()
 
 
-def _look(b: Builder, x: Spot, rows: int, width: int, x_row: int) -> None:
+def _look(b: Builder, fault: Spot, x: Spot, rows: int, width: int, x_row: int) -> None:
     if rows and width:
         b.add(
             "calibrate", b.shares(rows * width / 4), x=x, scale=b.new(4 * rows),
-            zero=None, fault=b.fault(), rows=rows, width=width, x_row=x_row,
-            low=-1, high=1,
+            zero=None, fault=fault, rows=rows, width=width, x_row=x_row, low=-1, high=1,
         )  # fmt: skip
 
 
