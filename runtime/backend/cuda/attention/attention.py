@@ -10,7 +10,12 @@ import numpy as np
 from burnish.backend.cuda.calls import Run, called
 from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, is_hopper, kernel
 from burnish.backend.cuda.libraries import workspace
-from burnish.backend.cuda.norms.rows import contiguous, launcher, takes
+from burnish.backend.cuda.norms.rows import (
+    contiguous,
+    launcher,
+    softmax_gradient,
+    takes,
+)
 from burnish.backend.cuda.products import cublaslt
 
 _MASKS = ("bool", "float16", "bfloat16", "float32")
@@ -42,19 +47,23 @@ def prepared(
     if layout is None or v.shape[:-1] != k.shape[:-1]:
         return None
     whole = _in_one(q, k, v, mask, layout, scale, is_causal)
-    if whole is None:
-        return _in_three(q, k, v, mask, layout, scale, is_causal)
-    return lambda q, k, v, mask, *_: whole(q, k, v, mask)[0]
+    run = whole or _in_three(q, k, v, mask, layout, scale, is_causal)
+    return run and (lambda q, k, v, mask, *_: run(q, k, v, mask)[0])
 
 
 def attended_for_gradient(
     q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool
 ) -> Any:
-    """(attention, the logarithms of its queries' sums) in half precision, or None."""
-    if q.ndim != 4 or q.dtype.char not in "eE" or not takes(q, k, v):
+    """(attention, what its gradients read beside it), or None.
+
+    Read are the logarithms of its queries' sums in half precision, weights in single.
+    """
+    if q.ndim != 4 or q.dtype.char not in "eEf" or not takes(q, k, v):
         return None
     if q.shape[:-2] != k.shape[:-2] or v.shape != k.shape or q.shape[-1] != k.shape[-1]:
         return None
+    if q.dtype.char == "f":
+        return called(_prepared_in_three, (q, k, v, mask, scale, is_causal), {})
     layout = _described(mask, (*q.shape[:-1], k.shape[-2]))
     if layout is None:
         return None
@@ -74,9 +83,14 @@ def attention_gradient(
     scale: float,
     is_causal: bool,
 ) -> Any:
-    """The gradients of q, k and v in `attended_for_gradient`."""
+    """The gradients of q, k and v in `attended_for_gradient`; None for no kernels.
+
+    logs: what is read beside y.
+    """
     import cupy
 
+    if q.dtype.char == "f":
+        return _gradient_by_weights(g, logs, q, k, v, scale)
     q, k, v, y, g = (a if _in_packs(a) else contiguous(a) for a in (q, k, v, y, g))
     n, h, t, d = q.shape
     keys = k.shape[-2]
@@ -114,6 +128,23 @@ def attention_gradient(
         blocks = (-(-rows // (16 * _WARPS)), n * h)
         run(blocks, (32 * _WARPS,), (*arrays, held, logs, sums, *ends))
     return made
+
+
+def _gradient_by_weights(
+    g: Any, weights: Any, q: Any, k: Any, v: Any, scale: float
+) -> Any:
+    g = contiguous(g)
+    inward = cublaslt.matmul(g, v.mT)
+    if (
+        inward is None
+        or (slope := softmax_gradient(inward, weights, -1, "softmax")) is None
+    ):
+        return None
+    return (
+        cublaslt.matmul(slope, k, scale=scale),
+        cublaslt.matmul(slope.mT, q, scale=scale),
+        cublaslt.matmul(weights.mT, g),
+    )
 
 
 def _described(mask: Any, shape: tuple[int, ...]) -> Any:
@@ -236,9 +267,17 @@ def _in_packs(array: Any) -> bool:
     )
 
 
+def _prepared_in_three(
+    q: Any, k: Any, v: Any, mask: Any, scale: float, is_causal: bool
+) -> Run | None:
+    layout = _described(mask, (*q.shape[:-1], k.shape[-2]))
+    return layout and _in_three(q, k, v, mask, layout, scale, is_causal)
+
+
 def _in_three(
     q: Any, k: Any, v: Any, mask: Any, layout: Any, scale: float, is_causal: bool
 ) -> Run | None:
+    """By two products and a softmax between them; gives the weights too."""
     from cupy import ndarray
 
     if mask is not None and mask.dtype not in (np.dtype(bool), q.dtype):
@@ -261,6 +300,6 @@ def _in_three(
     def run(q: Any, k: Any, v: Any, mask: Any, *_: Any) -> Any:
         scores = first(q, k)
         softmax(scores, scores, scores if mask is None else mask, *sizes)
-        return last(scores, v)
+        return last(scores, v), scores
 
     return run

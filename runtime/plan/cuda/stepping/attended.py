@@ -1,7 +1,9 @@
-"""Attention of a step in half precision by one kernel, its gradients by one or two.
+"""Attention of a step as one operator.
 
-The kernels do heads of like numbers and sizes, whatever the mask; for anything else
-`attention` gives None.
+In half precision it is one kernel, its gradients are one or two; in single precision
+it is products and a softmax that have the scale and the mask in them. The kernels do
+heads of like numbers and sizes, whatever the mask; for anything else `attention` gives
+None.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from burnish.ops.sequences.attention import attention_weights
 def _attended(
     q: Any, k: Any, v: Any, mask: Any, *, scale: float, is_causal: bool
 ) -> Any:
-    """Attention, and the logarithms of its queries' sums; None for no kernel."""
+    """Attention, and what its gradients read beside it; None for no kernel."""
     found = attended_for_gradient(q, k, v, mask, scale, is_causal)
     return (None, None) if found is None else found
 
@@ -45,7 +47,8 @@ def _by_kernels(
 ) -> Any:
     if g[1] is not None or g[0].dtype != q.dtype:
         return NotImplemented
-    return attention_gradient(g[0], y[0], y[1], q, k, v, mask, scale, is_causal)
+    found = attention_gradient(g[0], y[0], y[1], q, k, v, mask, scale, is_causal)
+    return NotImplemented if found is None else found
 
 
 def _by_operators(

@@ -115,9 +115,10 @@ class Following(Dependencies):
                 made = self._row_normalized(self._mixed, function, args, options)
             if function is batch_norm_train and self._is_norm:
                 made = normalization(self.away, *args, **options)
-            elif function is scaled_dot_product_attention and self._mixed is not None:
+            elif function is scaled_dot_product_attention:
                 made = attention(*args, **options)
-                args = self._mixed.halves(args)
+                if self._mixed is not None:
+                    args = self._mixed.halves(args)
             if made is None:
                 made = function(*args, **options)
         for each in leaves(made):
