@@ -8,6 +8,7 @@ from burnish.backend.cuda import calls, kernels, layout
 from burnish.backend.cuda.convolution import windows
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.products import cublaslt
+from burnish.operator import Operator
 from burnish.ops._kernels.window import window
 from burnish.ops.normalization import channel_norm
 from burnish.ops.sequences.attention import softmax_or_zero
@@ -496,3 +497,25 @@ def test_calls_of_arrays_alike_are_prepared_once():
         assert (len(prepared) > before) == (why is not None), why
     assert calls.called(prepare, (x.get(), 2.0), {}) is None
     assert calls.called(lambda *_: None, (x, 2.0), {}) is None
+
+
+def test_gradients_of_arrays_alike_are_prepared_once():
+    def _same(x):
+        return x.view()
+
+    prepared, same = [], Operator(_same)
+
+    @same.prepared_vjp
+    def _(g, y, x, *, needed):
+        prepared.append(needed)
+        return lambda g, y, x: [g]
+
+    for n in (8, 8, 9):
+        x = Tensor(there(numbers(n), "float32")).require_grad()
+        g = there(numbers(n), "float32")
+        assert same(x).backward(g).get(x).data is g
+    assert prepared == [(True,), (True,)]
+    same.vjp("x", on="cupy")(lambda g, y, x: y)  # a rule of the user's goes before
+    y = same(x)
+    assert y.backward(g).get(x).data is y.data
+    assert len(prepared) == 2
