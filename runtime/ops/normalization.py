@@ -163,8 +163,9 @@ def batch_norm(
 ) -> Array:
     """(x - mean) / sqrt(var + eps) * weight + bias; x (N, C, *S), the others (C,)"""
     xp = namespace(x)
-    factor = _or_one(weight) / xp.sqrt(running_var + eps)
-    offset = (0 if bias is None else bias) - running_mean * factor
+    mean, var = map(_wide, (running_mean, running_var))
+    factor = _or_one(weight) / xp.sqrt(var + eps)
+    offset = (0 if bias is None else bias) - mean * factor
     factor, offset = (_channels(a.astype(x.dtype), x) for a in (factor, offset))
     if len(x) > 4:  # full planes once: broadcasting along short rows costs as much
         planes = (xp.broadcast_to(a, x.shape[1:]) for a in (factor, offset))

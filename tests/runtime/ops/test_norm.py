@@ -129,6 +129,19 @@ def test_operator(case):
     case.check()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_channels_with_statistics_in_half_precision_move_in_single(dtype):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 3, 500)).astype(dtype)
+    given = [rng.uniform(0.1, 2, 3).astype(np.float16) for _ in range(4)]
+    mean, var, weight, bias = (a.astype(float).reshape(3, 1) for a in given)
+    want = (x.astype(float) - mean) / np.sqrt(var + 1e-5) * weight + bias
+    y = ops.batch_norm(x, *given)
+    bound = {"float16": 4e-3, "float32": 2e-6}[dtype]
+    assert y.dtype == dtype
+    np.testing.assert_allclose(y, want, bound, bound)
+
+
 def test_half_precision_is_summed_in_single():
     x = np.full((1, 4096), 100, np.float16) + np.tile(np.float16([1, -1]), 2048)
     y = ops.layer_norm(x, 4096)

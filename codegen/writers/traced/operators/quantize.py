@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -15,6 +16,7 @@ from burnish.ops.quantized.small import small
 
 _FLOAT = int(ir.DataType.FLOAT)
 _TYPES = {
+    **{"q4s": ir.DataType.INT4, "q4f": ir.DataType.INT4},
     **{"q8s": ir.DataType.INT8, "q8f": ir.DataType.INT8},
     **{"q16s": ir.DataType.INT16, "q16f": ir.DataType.INT16},
     **{"e4m3": ir.DataType.FLOAT8E4M3FN, "e5m2": ir.DataType.FLOAT8E5M2},
@@ -101,16 +103,26 @@ def fake_quantize(
     zero: Any = np.zeros(count, kind.dtype) if kind.whole else None
     if zero_points is not None:
         zero = _in_shape(emit, zero_points, count)
+    if kind.bits == 4:
+        zero = _in_four_bits(emit, zero)
     given = emit.cast(x, np.dtype(np.float32))
-    if value in ("q8s", "q16s"):  # the least number of their types is not theirs
+    if value in ("q4s", "q8s", "q16s"):  # the least number of the type is not theirs
         along = count if axis is None else (*count, *(1 for _ in x.shape[axis + 1 :]))
         least = emit("Mul", _in_shape(emit, scale, along), np.float32(kind.low))
         given = emit("Max", given, least)
-    dtype = None if kind.dtype == np.int8 and kind.whole else int(_TYPES[value])
+    dtype = None if value in ("q8s", "q8f") else int(_TYPES[value])
     codes = emit("QuantizeLinear", given, scale, zero, axis=axis, output_dtype=dtype)
     made = emit("DequantizeLinear", codes, scale, zero, axis=axis)
     narrow = emit.result.dtype != np.float32
     return emit.cast(made, emit.result.dtype) if narrow else made
+
+
+def _in_four_bits(emit: Emitter, codes: Any) -> ir.Value:
+    """Whole numbers, which NumPy has in 8 bits, in ONNX's 4."""
+    value = emit.value(codes)
+    if value.const_value is None:
+        return emit("Cast", value, to=int(ir.DataType.INT4))
+    return emit.constant(value.const_value.numpy().astype(ml_dtypes.int4))
 
 
 def _dynamic(emit: Emitter, x: Any, scales: Any) -> ir.Node | None:
