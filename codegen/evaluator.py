@@ -1,4 +1,4 @@
-"""ONNX's reference evaluator, where the installed one is right.
+"""ONNX's reference evaluator, where the installed one is right, in float64 too.
 
 It raises EvaluatorError about what the installed version has wrong.
 """
@@ -11,13 +11,24 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from burnish.codegen.terminal import shown
 
 
 class EvaluatorError(Exception):
     """The installed evaluator gives other numbers than the specification."""
+
+
+class GatherElements(OpRun):
+    """onnx's own takes no more than 64 rows."""
+
+    op_domain = ""
+
+    def _run(self, data: Any, indices: Any, axis: int | None = None) -> tuple[Any]:
+        return (np.take_along_axis(data, indices, axis or 0),)
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,8 @@ def evaluated(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> list[A
         blocks = [model.graph.node, *(f.node for f in model.functions)]
         for node in (node for block in blocks for node in _nodes(block)):
             _refuse(node, later, empty)
-    outputs: Any = ReferenceEvaluator(model).run(None, dict(feeds))
+    evaluator = ReferenceEvaluator(model, new_ops=[GatherElements])
+    outputs: Any = evaluator.run(None, dict(feeds))
     return outputs
 
 
@@ -92,3 +104,50 @@ def _nodes(block: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
                 yield from _nodes(inner.node)
+
+
+# --- in float64 ---
+
+_NARROW, _WIDE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
+
+
+def widen(model: onnx.ModelProto) -> None:
+    """Let a model compute in float64 what it does in float32.
+
+    Whole numbers, half precision and what a file keeps in other formats stay.
+    """
+    for tensor in model.graph.initializer:
+        _widen_tensor(tensor)
+    for block in (model.graph.node, *(f.node for f in model.functions)):
+        for node in block:
+            _widen_node(node)
+
+
+def _widen_node(node: onnx.NodeProto) -> None:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.TENSOR:
+            _widen_tensor(attribute.t)
+        if attribute.name in ("to", "dtype") and attribute.i == _NARROW:
+            attribute.i = _WIDE
+        for graph in _graphs(attribute):
+            for tensor in graph.initializer:
+                _widen_tensor(tensor)
+            for inner in graph.node:
+                _widen_node(inner)
+
+
+def _graphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    if attribute.type == onnx.AttributeProto.GRAPH:
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def _widen_tensor(tensor: onnx.TensorProto) -> None:
+    if tensor.data_type == _NARROW:
+        array = wide_array(numpy_helper.to_array(tensor))
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def wide_array(array: np.ndarray) -> np.ndarray:
+    """A float32 array in float64; others as they are."""
+    return array.astype(np.float64) if array.dtype == np.float32 else array

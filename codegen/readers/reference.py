@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from burnish._files.budget import Budget
 from burnish.codegen.errors import VerifyError, silent
-from burnish.codegen.evaluator import evaluated
+from burnish.codegen.evaluator import evaluated, wide_array, widen
 from burnish.codegen.readers.proto import clean
 
 Feeds = Mapping[str, np.ndarray]
@@ -60,6 +60,17 @@ def by_definition(path: Path, feeds: Feeds) -> list[Any] | None:
         return None
 
 
+def in_float64(path: Path, feeds: Feeds) -> list[Any] | None:
+    """What ONNX's evaluator computes in float64; None where it cannot."""
+    wide = {name: wide_array(array) for name, array in feeds.items()}
+    try:
+        outputs = _evaluator(path, change=widen)(wide)
+    except Exception:  # it lacks operators, and raises many kinds
+        return None
+    is_narrow = any(np.asarray(each).dtype == np.float32 for each in outputs)
+    return None if is_narrow else outputs
+
+
 def _runtime(path: Path) -> tuple[Compute, str]:
     runtime = importlib.import_module("onnxruntime")
     try:
@@ -95,6 +106,13 @@ def _shares_ranges(path: Path) -> bool:
 
 
 def _reference(path: Path) -> tuple[Compute, str]:
+    return _evaluator(path), onnx.__version__
+
+
+def _evaluator(
+    path: Path, change: Callable[[onnx.ModelProto], None] | None = None
+) -> Compute:
+    """What ONNX's evaluator computes for the file, after a change of the model."""
     model = onnx.load(str(path))
     # ONNX's evaluator knows one spelling of its own domain
     clean(model, silent, Budget(path.stat().st_size, str(path)))
@@ -102,12 +120,14 @@ def _reference(path: Path) -> tuple[Compute, str]:
         loose = ir.from_proto(model)
         loose.graph.sort()
         model = ir.to_proto(loose)
+    if change is not None:
+        change(model)
 
     def compute(feeds: dict[str, np.ndarray]) -> list[Any]:
         with np.errstate(all="ignore"):
             return evaluated(model, feeds)
 
-    return compute, onnx.__version__
+    return compute
 
 
 def _is_sorted(graph: onnx.GraphProto) -> bool:

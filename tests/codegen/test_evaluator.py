@@ -52,3 +52,15 @@ def test_an_old_evaluator_is_not_asked_about_what_it_has_wrong(
     else:
         with pytest.raises(EvaluatorError, match=refused):
             evaluated(model, feeds)
+
+
+def test_more_rows_are_gathered_than_onnx_s_own_takes():
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> '
+        "g (float[100, 3] x, int64[100, 2] i) => (float[100, 2] y) "
+        "{ y = GatherElements<axis = 1>(x, i) }"
+    )
+    x = np.arange(300, dtype=np.float32).reshape(100, 3)
+    i = np.arange(200).reshape(100, 2) % 3
+    (y,) = evaluated(model, {"x": x, "i": i})
+    assert (y == np.take_along_axis(x, i, 1)).all()

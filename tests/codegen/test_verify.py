@@ -33,6 +33,16 @@ g (float[batch, 4] x) => (float[batch, 4] y)
     y = DequantizeLinear(q, scale, zero)
 }"""
 
+CANCELS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[batch, 4] x) => (float[batch, 4] y)
+{
+    third = Constant<value = float {0.33333334}>()
+    large = Constant<value = float {3000.0}>()
+    a = Mul(x, third)
+    b = Add(a, large)
+    y = Sub(b, large)
+}"""
+
 SOURCE = """
 from burnish import nn, ops, Tensor
 import numpy as np
@@ -74,6 +84,76 @@ def test_a_wrong_module_does_not(model, module):
     assert not report.agrees
     assert [output.agrees for output in report.outputs] == [False, True]
     assert report.outputs[0].max_rel == pytest.approx(0.01, rel=1e-3)
+
+
+CANCELLED = """
+import numpy as np
+
+from burnish import Tensor, nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return Tensor(np.float32(x.data.astype("float64") {change}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "agrees"),
+    [
+        ("* np.float32(0.33333334)", True),  # better than float32 rounds
+        ("* np.float32(0.33333334) + 1e-4", True),  # as far off as the reference
+        ("* np.float32(0.33333334) + 2e-3", False),
+        ("* 0.3", False),
+    ],
+)
+def test_a_float64_run_decides_what_is_rounding(tmp_path, change, agrees):
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(CANCELS), path)
+    (tmp_path / "m.py").write_text(CANCELLED.format(change=change))
+    report = verify(path, tmp_path)
+    assert report.agrees is agrees
+    (note,) = report.notes
+    assert note.startswith("y: off a float64 run by ")
+    theirs = float(note.rpartition(" ")[2])
+    assert 5e-5 < theirs < 1.3e-4  # half of the last place of 3,000
+
+
+def test_a_clear_difference_is_one_in_float64_too(model, module):
+    (note,) = verify(model, module(" * 1.01")).notes
+    mine, theirs = (
+        float(part.split(" ")[0].rstrip(",")) for part in note.split("by ")[1:]
+    )
+    assert mine > 1e-2
+    assert theirs < 1e-6
+
+
+WIDENED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[3] x, int64[3] n, bool c) => (float[3] y, int64[3] m)
+<float[3] w = {0.1, 0.2, 0.3}>
+{
+    a = Mul(x, w)
+    f = Cast<to = 1>(n)
+    b = If(c) <
+        then_branch = t () => (p) { k = Constant<value = float {0.1}>() p = Add(a, k) },
+        else_branch = e () => (q) { q = Identity(a) }
+    >
+    y = Div(b, f)
+    m = Cast<to = 7>(f)
+}"""
+
+
+def test_weights_constants_and_casts_are_widened(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(WIDENED), path)
+    x, n = np.float32([1.1, 2.2, 3.3]), np.array([3, 7, 11])
+    feeds = {"x": x, "n": n, "c": np.array(True)}
+    y, m = reference.in_float64(path, feeds)
+    tenth = float(np.float32(0.1))
+    wanted = (x.astype("float64") * np.float32([0.1, 0.2, 0.3]) + tenth) / n
+    np.testing.assert_allclose(y, wanted, rtol=1e-15)
+    assert (y.dtype, m.dtype) == (np.float64, np.int64)
+    assert reference.in_float64(path, {"x": x}) is None
 
 
 def test_onnx_answers_where_onnxruntime_does_not(model, module, monkeypatch):
