@@ -19,7 +19,9 @@ from typing import Any
 #: Set by conftest; without it nothing is kept.
 FOLDER: Path | None = None
 WEEK = 7 * 24 * 3600
-ROOT = Path(__file__).resolve().parents[2]
+TESTS = Path(__file__).resolve().parents[1]
+#: Where networks are defined; none of them is made of the library that is tested.
+NETWORKS = TESTS, TESTS.parent / "models"
 
 
 def kept(of: object, path: Path, make: Callable[[], bool]) -> Path:
@@ -57,7 +59,8 @@ def discard_old() -> None:
 def fingerprint(value: object) -> str | None:
     """A digest of a value and of the code behind it; None if it cannot be pickled.
 
-    Code of the repository counts by its source, an installed package by its version.
+    Code of tests and of the gallery counts by its source, any other by its package's
+    version.
     """
     file = io.BytesIO()
     try:
@@ -156,4 +159,4 @@ def _module_of(value: object) -> str:
 def _ours(name: str) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None)
     path = Path(file or "/").resolve()
-    return path.is_relative_to(ROOT) and "site-packages" not in path.parts
+    return any(map(path.is_relative_to, NETWORKS))
