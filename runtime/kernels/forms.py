@@ -84,7 +84,12 @@ def recurrent_shares(count: int, threads: int) -> int:
 
 def interleaved(weight: Any, order: Sequence[int], hidden: int) -> Any:
     """(gates * hidden, hidden) as (block of hidden, hidden before, gate, LANES)"""
-    w = np.zeros((len(order), whole(hidden), hidden), np.float32)
-    w[:, :hidden] = weight.reshape(len(order), hidden, hidden)[list(order)]
-    blocks = w.reshape(len(order), -1, LANES, hidden)
-    return np.ascontiguousarray(blocks.transpose(1, 3, 0, 2))
+    w = weight.reshape(len(order), hidden, hidden)
+    if hidden % LANES:
+        w = np.zeros((len(order), whole(hidden), hidden), np.float32)
+        w[:, :hidden] = weight.reshape(len(order), hidden, hidden)
+    w = w.reshape(len(order), -1, LANES, hidden).swapaxes(2, 3)
+    made = np.empty((w.shape[1], hidden, len(order), LANES), np.float32)
+    for gate, place in enumerate(order):
+        made[:, :, gate] = w[place]
+    return made

@@ -78,13 +78,25 @@ INLINE vec apart(const float *x, int64_t step) {
     return v;
 }
 
-// The same as place_of_greatest for WIDTH windows side by side, whose elements are all
-// inside along the last axis; -1 for none.
+// Values at these places.
+INLINE vec gathered(const float *x, ivec at) {
+#if defined(__AVX512F__)
+    return (vec)_mm512_i32gather_ps((__m512i)at, x, 4);
+#else
+    vec v;
+    UNROLLED for (int i = 0; i < WIDTH; i++) v[i] = x[at[i]];
+    return v;
+#endif
+}
+
+// The same as place_of_greatest for up to WIDTH windows side by side, whose elements are
+// all inside along the last axis; -1 for none.
 static void places_of_greatest(const max_pool_gradient_record *r, const float *x,
-                               const int64_t *start, int32_t *places) {
+                               const int64_t *start, int64_t some, int32_t *places) {
     vec best = all(-INFINITY);
     ivec found = (ivec){0} - 1, along;
-    UNROLLED for (int i = 0; i < WIDTH; i++) along[i] = (int32_t)(i * r->step2);
+    UNROLLED for (int i = 0; i < WIDTH; i++)
+        along[i] = (int32_t)((i < some ? i : some - 1) * r->step2);
     for (int64_t i = 0; i < r->kernel0; i++) {
         const int64_t a = start[0] + i * r->dilation0;
         if (a < 0 || a >= r->size0) continue;
@@ -94,7 +106,8 @@ static void places_of_greatest(const max_pool_gradient_record *r, const float *x
             const int64_t row = (a * r->size1 + b) * r->size2 + start[2];
             for (int64_t k = 0; k < r->kernel2; k++) {
                 const int64_t at_place = row + k * r->dilation2;
-                const vec v = apart(x + at_place, r->step2);
+                const vec v = some == WIDTH ? apart(x + at_place, r->step2)
+                                            : gathered(x + at_place, along);
                 const ivec is_more = (ivec)(v > best), takes = is_more | (found < 0);
                 found = (takes & (along + (int32_t)at_place)) | (~takes & found);
                 best = choose(is_more | (ivec)(v != v), v, best);
@@ -125,12 +138,13 @@ void max_pool_gradient(const void *record, const call *c, int64_t part, int64_t 
                     const int64_t start[3] = {i * r->step0 - r->before0,
                                               j * r->step1 - r->before1,
                                               k * r->step2 - r->before2};
-                    if (k >= before && k + WIDTH <= end) {
+                    if (k >= before && k < end) {
                         int32_t places[WIDTH];
-                        places_of_greatest(r, x, start, places);
-                        for (int n = 0; n < WIDTH; n++)
+                        const int64_t some = end - k < WIDTH ? end - k : WIDTH;
+                        places_of_greatest(r, x, start, some, places);
+                        for (int64_t n = 0; n < some; n++)
                             if (places[n] >= 0) out[places[n]] += g[k + n];
-                        k += WIDTH;
+                        k += some;
                         continue;
                     }
                     const int64_t place = place_of_greatest(r, x, start);

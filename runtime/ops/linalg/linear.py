@@ -30,7 +30,12 @@ def _product(a: Array, b: Array, bias: Array | None = None) -> Array:
     if namespace(a) is not np and (y := _on_gpu(a, b, bias)) is not None:
         return y
     y = _rows_times(a, b)
-    return y if bias is None else y + bias
+    if bias is None:
+        return y
+    if y.dtype == bias.dtype and y.shape[-1:] == bias.shape:
+        y += bias
+        return y
+    return y + bias
 
 
 def _on_gpu(a: Array, b: Array, bias: Array | None) -> Array | None:
