@@ -20,6 +20,10 @@ _THIN = 9
 """Depthwise kernels go plane by plane for maps of at least so many elements and windows
 of at most so many taps: to copy the maps to blocks of channels takes longer."""
 
+_SMALL_GROUP = 4
+_LONG_ROW = 24
+"""Groups of at most so many channels go plane by plane for rows from this length on."""
+
 
 @conv.conv.on("numpy")
 def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
@@ -29,6 +33,8 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
         shape = len(x), len(weight), *w.out
         if 1 < groups == x.shape[1] and (maps := _planes(x, w, len(weight) // groups)):
             return maps.depthwise(dense(x), dense(weight), dense(bias), w)
+        if groups > 1 and _has_small_groups(weight, w) and (maps := _maps(x, w)):
+            return maps.grouped(dense(x), dense(weight), dense(bias), w, groups)
         products = prod(shape) * weight[0].size
         if _has_taps(w) and _is_worth(products, x.shape[1], len(weight)):
             y = _planned("conv", (x, weight, bias), w, groups, shape)
@@ -118,6 +124,13 @@ def _planned(name, arrays, w, groups, shape):
         flat = made.reshape(-1)
         return made if np.isfinite(np.dot(flat, flat)) else None
     return made
+
+
+def _has_small_groups(weight, w):
+    """Whether the products with the zeros of merged groups cost more than planes do."""
+    is_long = prod(w.stride) == 1 and w.out[-1] >= _LONG_ROW
+    is_small = 1 < weight.shape[1] <= _SMALL_GROUP and len(w.kernel) < 3
+    return is_small and is_long
 
 
 def _maps(x, w):

@@ -44,6 +44,23 @@ def depthwise(x: Array, weight: Array, bias: Array | None, w: Window) -> Array:
     return y
 
 
+def grouped(
+    x: Array, weight: Array, bias: Array | None, w: Window, groups: int
+) -> Array:
+    """x (N, C, *S), weight (O, C / groups, *K), bias (O,) -> (N, O, *P), of two axes
+
+    The channels of a group are the first axis of a depthwise convolution's map.
+    """
+    ins = weight.shape[1]
+    deep = Window(
+        (ins, *w.kernel), (1, *w.stride), (1, *w.dilation), ((0, 0), *w.pads),
+        (1, *w.out),
+    )  # fmt: skip
+    maps = x.reshape(len(x), groups, ins, *x.shape[2:])
+    y = depthwise(maps, weight.reshape(len(weight), 1, ins, *w.kernel), bias, deep)
+    return y.reshape(len(x), len(weight), *w.out)
+
+
 def depthwise_input_gradient(
     g: Array, weight: Array, w: Window, sizes: tuple[int, ...]
 ) -> Array:

@@ -159,6 +159,28 @@ def test_depthwise(rank, seed, launched, thin):
     checked_by_differences(conv, (x, weight, bias), g, [dx, dw, None], options)
 
 
+@pytest.mark.parametrize(
+    ("shape", "weight", "groups", "options"),
+    [
+        ((3, 12, 9, 35), (15, 4, 3, 3), 3, {"padding": 1}),
+        ((2, 6, 30), (4, 3, 5), 2, {"padding": ((0, 3),), "dilation": 2}),
+        ((1, 4, 26, 25), (4, 2, 2, 1), 2, {"padding": (1, 0)}),
+    ],
+)
+def test_groups_of_few_channels_go_plane_by_plane(
+    shape, weight, groups, options, launched
+):
+    x, weight, bias = values(*shape), values(*weight, seed=1), values(weight[0], seed=2)
+    x[0, 0].flat[7] = np.nan
+    given = {**options, "groups": groups}
+    (y,) = same_for_any_threads(lambda: conv(x, weight, bias, **given))
+    assert set(launched) == {"depthwise"}
+    close(y, conv.value(*wide([x, weight, bias]), **given), 64)
+    launched.clear()
+    conv(x, weight, bias, **given, stride=2)
+    assert "depthwise" not in launched
+
+
 def test_depthwise_of_many_taps_and_places(launched, thin):
     x, weight = values(2, 3, 70, 90), values(3, 1, 5, 7, seed=1)
     options = {"stride": 1, "padding": ((2, 2), (3, 3)), "groups": 3}
