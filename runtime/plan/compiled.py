@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from burnish._engine.pytree import mapped
+from burnish._files.shown import close
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, Program, written
@@ -35,7 +36,7 @@ from burnish.plan.cuda import (
     WholeTape,
     listed_on_gpu,
 )
-from burnish.plan.plan import Plan
+from burnish.plan.plan import Plan, may_be_off
 from burnish.plan.quick import Checked
 from burnish.plan.shown import explained, listed, listed_way
 from burnish.plan.steps import Steps
@@ -96,6 +97,10 @@ class Compiled(Generic[P, R]):
         self._rooms: dict[int, Room] = {}
         self._lock = threading.RLock()
         self._begin()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies, and what pickle loads, plan their own calls anew."""
+        return type(self), (self._function, self._off, self._precision)
 
     def _begin(self) -> None:
         """Look at which modules there are; no plan is made yet."""
@@ -523,5 +528,12 @@ def compile(
         )
     if isinstance(off, str):
         raise InputError(f"compile: expected a tuple of names as off, got {off!r}")
+    if unknown := [name for name in off if name not in may_be_off()]:
+        meant = close(unknown[0], may_be_off())
+        hint = f"; is {meant!r} meant?" if meant else ""
+        raise InputError(
+            f"compile: expected off to name rules and kernels of plans, "
+            f"got {unknown[0]!r}{hint}"
+        )
     inexact = {name for name, least in _ROUNDS_MORE.items() if tolerance < least}
     return Compiled(function, frozenset({*off, *inexact}), precision)

@@ -19,6 +19,7 @@ from burnish.kernels.records import WORDS
 from burnish.kernels.same import Same
 from burnish.nn.core.param import Stored, version
 from burnish.plan.cpu import (
+    LOWERED,
     Memory,
     placed,
     rounded_sequences,
@@ -28,13 +29,25 @@ from burnish.plan.cpu.packed import packed
 from burnish.plan.graph import Graph, Node, Value
 from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
-from burnish.plan.rewrites.fuse import fuse
+from burnish.plan.rewrites.fuse import RULES, fuse
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fault, Fetch, Room, Space, point
 from burnish.tensor import Tensor
 
 _CPU = Device("cpu")
 _RECORD = 8 * WORDS
+
+
+_KINDS = (
+    *("gemv", "small_panels", "rounded_sequences", "sample_loops"),
+    *("winograd", "winograd_gradients"),
+)
+"""Kinds of steps that can be left out, beside rules and operators' kernels."""
+
+
+def may_be_off() -> set[str]:
+    """The names that `off` may have: of rules, of operators with kernels, of kinds."""
+    return {*(rule.__name__ for rule in RULES), *LOWERED, *_KINDS}
 
 
 class Plan:

@@ -120,7 +120,7 @@ class TrainingPlan:
                 raise Fault
             with no_grad():
                 made = self._plan(given)
-        except Exception:
+        except Exception:  # whatever it is, the schedules go back
             for (schedule, _), count in zip(self._rates, counts, strict=True):
                 schedule.count = count  # the step was none
             raise

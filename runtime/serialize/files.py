@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any, TypeAlias
 
@@ -59,7 +60,11 @@ def open_weights(
     path = os.fspath(source)
     if os.path.isdir(path):
         path = _in_folder(path)
-    data = memoryview(read.map_file(path))
+    try:
+        data = memoryview(read.map_file(path))
+    except FileNotFoundError:
+        advice = "No such file to read weights from; model.save_file(path) writes one"
+        raise FileNotFoundError(errno.ENOENT, advice, path) from None
     if _is_json(data):
         return _sharded(path, data, inert, limit)
     return _read(data, path, inert, limit)

@@ -66,6 +66,6 @@ def _described(error: Exception) -> tuple[str, Exception | None, str]:
         return f"batches: {type(error).__name__}: {error}", None, trace
     try:
         cause = pickle.loads(pickle.dumps(error.__cause__))
-    except Exception:
+    except Exception:  # a class that pickle cannot have raises anything
         cause = None
     return str(error), cause, trace

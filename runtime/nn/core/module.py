@@ -18,7 +18,7 @@ from burnish import serialize
 from burnish._engine.arguments import replaced_by
 from burnish.autodiff import recording
 from burnish.backend import Device
-from burnish.errors import InputError
+from burnish.errors import InputError, RecordError
 from burnish.habits import Count, Fixed, missing
 from burnish.nn.adapters.applying import computed, make_plain, reparameterize
 from burnish.nn.adapters.reparameterize import Reparameterizer
@@ -369,12 +369,21 @@ class Module(Holder):
         Values are mapped, so that those of the module's dtype are not copied. Names
         that differ, other layouts and parts of models: `burnish.store.load`.
         """
-        return self._loaded(serialize.open_weights(path), strict, group)
+        return self._loaded(path, path, strict, group)
 
     def _loaded(
-        self, weights: Any, strict: bool = True, group: ParamGroup | None = None
+        self,
+        source: Any,
+        where: Any,
+        strict: bool = True,
+        group: ParamGroup | None = None,
     ) -> Self:
-        self.load_state_dict(weights, strict, group)
+        weights = serialize.open_weights(source)
+        try:
+            self.load_state_dict(weights, strict, group)
+        except RecordError as error:
+            error.args = (f"{where}: {error}",)
+            raise
         tables.restore(self, weights)
         return self
 
@@ -406,14 +415,14 @@ class Module(Holder):
         source: Any = path if isinstance(path, os.PathLike) else path.read_bytes()
         if checked:
             record.refuse_changed(source, f"{path}")
-        model._loaded(serialize.open_weights(source))
+        model._loaded(source, path)
         tables.complete(model)
         return model
 
     @classmethod
     def from_bytes(cls, data: bytes, **config: Any) -> Self:
         """A module with weights from safetensors bytes."""
-        return cls(**config)._loaded(serialize.open_weights(data))
+        return cls(**config)._loaded(data, f"{cls.__name__}.from_bytes")
 
     @classmethod
     def from_embedded(cls, **config: Any) -> Self:

@@ -201,7 +201,7 @@ class GraphPlan:
 
             try:
                 graph = room.captured(work)
-            except Exception as error:
+            except Exception as error:  # the unit that raised runs eagerly
                 behind, why = reached, (str(error) or repr(error)).splitlines()[0]
                 continue
             self._values = values

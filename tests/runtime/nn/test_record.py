@@ -277,8 +277,18 @@ def test_missing_weights_are_named(package):
     bare = importlib.import_module("shipped.bare").Net
     with pytest.raises(RecordError, match=r"Net.from_file: .*found no .*bare.safetens"):
         bare.from_file()
-    with pytest.raises(FileNotFoundError):
+    advice = r"save_file\(path\) writes one: .*none.safetensors"
+    with pytest.raises(FileNotFoundError, match=advice):
         bare.from_file(package / "none.safetensors")
+
+
+def test_weights_that_do_not_fit_come_with_their_file(tmp_path):
+    path = tmp_path / "other.safetensors"
+    nn.Linear(3, 4).save_file(path)
+    with pytest.raises(RecordError, match=r"other.safetensors: weights do not fit Lin"):
+        nn.Linear(3, 5).load_file(path)
+    with pytest.raises(RecordError, match=r"^Linear.from_bytes: weights do not fit"):
+        nn.Linear.from_bytes(path.read_bytes(), in_features=3, out_features=5)
 
 
 def test_a_class_from_no_file_asks_for_a_path():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -339,6 +341,29 @@ def test_errors_are_those_of_the_plain_call():
         burnish.compile(Net(), tolerance="x")
     with pytest.raises(InputError, match="expected a tuple of names as off"):
         burnish.compile(Net(), off="conv")
+    with pytest.raises(InputError, match=r"got 'winogard'; is 'winograd' meant\?"):
+        burnish.compile(Net(), off=("conv", "winogard"))
+
+
+@pytest.mark.parametrize(
+    ("copied", "has_own"),
+    [
+        (copy.copy, False),
+        (copy.deepcopy, True),
+        (lambda fast: pickle.loads(pickle.dumps(fast)), True),
+    ],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_copies_plan_their_own_calls(copied, has_own):
+    model, x = nn.Linear(3, 4).to("cpu").valid(), tensor(2, 3)
+    fast = burnish.compile(model, off=("gemv",))
+    y = fast(x)
+    other = copied(fast)
+    np.testing.assert_array_equal(other(x).numpy(), y.numpy())
+    assert other.plan(x)
+    model.bias.assign(model.bias + 1)
+    moved = np.zeros_like(y.numpy()) if has_own else np.ones_like(y.numpy())
+    np.testing.assert_allclose(other(x).numpy() - y.numpy(), moved, atol=1e-6)
 
 
 def test_many_threads_of_python():

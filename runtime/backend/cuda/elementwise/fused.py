@@ -73,11 +73,12 @@ def _preparing(formula: Callable[..., Any], writes: bool) -> Any:
     if None in key:
         return None
     parts = tuple(key)
-    if parts not in _known:
+    made = _known.get(parts)
+    if made is None:
         if len(_known) >= _MANY:
-            _known.clear()
-        _known[parts] = lambda *arrays: prepared(formula, arrays, writes=writes)
-    return _known[parts]
+            _known.clear()  # other threads may do so at any time
+        made = _known[parts] = lambda *arrays: prepared(formula, arrays, writes=writes)
+    return made
 
 
 def prepared(

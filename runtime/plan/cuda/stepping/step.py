@@ -188,7 +188,7 @@ class StepPlan:
                 gc.collect()
                 following.leftovers(results)
                 self._check(following, (own_args, own_options))
-            except Exception as error:
+            except Exception as error:  # the plain call says it, or can do it
                 following.undo()
                 rng.restore(state)
                 raise CaptureError(_message(error)) from None

@@ -78,7 +78,7 @@ class Half:
                 unit.compute(values)
             except CaptureError:
                 raise
-            except Exception:
+            except Exception:  # float32 may do, or it is the call's error
                 if not self.is_tried:
                     raise
                 self._compute_wide(unit, values)
