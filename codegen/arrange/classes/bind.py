@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from burnish.codegen.arrange.classes.as_layer import Note
 from burnish.codegen.arrange.classes.members import (
@@ -15,20 +16,98 @@ from burnish.codegen.arrange.classes.members import (
     stored,
     weight_name,
 )
+from burnish.codegen.arrange.scopes.group_kind import free_weights
 from burnish.codegen.arrange.scopes.grouping import Group, is_number, scope_of
-from burnish.codegen.program import Block, Expression, Layer, ModuleCall, Value, Weight
+from burnish.codegen.program import (
+    Block,
+    Expression,
+    Layer,
+    Level,
+    ModuleCall,
+    Scope,
+    Statement,
+    Value,
+    Weight,
+)
+
+Path = tuple[str, ...]
+_TINY = 64
+"""Elements of a constant that a caller gives; more are a table."""
+
+
+def homes_of(statements: Iterable[Statement]) -> dict[Weight, Path]:
+    """The modules that own the free weights which modules around them read too.
+
+    A weight's name says which module is its own, and the module reads it as well.
+    """
+    readers: dict[Weight, set[Path]] = defaultdict(set)
+    for statement in statements:
+        for weight in free_weights([statement]):
+            if weight.source is not None:
+                readers[weight].add(path_of(statement.scope))
+    homes = {weight: tuple(weight.path.split(".")[:-1]) for weight in readers}
+    return {
+        weight: homes[weight]
+        for weight, paths in readers.items()
+        if homes[weight] in paths
+        and all(homes[weight][: len(path)] == path for path in paths)
+        and len(paths) > 1
+    }
+
+
+def handed_of(statements: Iterable[Statement]) -> dict[Weight, Path]:
+    """Constants that differ between the calls of a module, and the module's path.
+
+    An exporter writes what a caller computes from numbers alone, such as the time of
+    each step, into the module that reads it.
+    """
+    read: dict[tuple[Level, ...], dict[int, list[Weight]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for statement in statements:
+        scope = statement.scope
+        for depth, level in enumerate(scope):
+            module = (*scope[:depth], replace(level, call=0))
+            read[module][level.call] += filter(_is_made, free_weights([statement]))
+    found: dict[Weight, Path] = {}
+    for module, calls in read.items():
+        if len({len(held) for held in calls.values()}) == 1 < len(calls):
+            for places in zip(*calls.values(), strict=True):
+                if len(set(map(_contents, places))) > 1:
+                    for weight in places:
+                        found.setdefault(weight, path_of(module))
+    return found
+
+
+def _is_made(weight: Weight) -> bool:
+    """Whether it is a small constant that no author named."""
+    is_named = weight.source is not None and weight.source.named
+    return not (weight.trained or is_named) and math.prod(weight.shape) <= _TINY
+
+
+def _contents(weight: Weight) -> Hashable:
+    return weight.dtype, weight.shape, weight.array.tobytes()
+
+
+def path_of(scope: Scope) -> Path:
+    """The names of a scope's modules, also where one level joins several."""
+    return tuple(name for level in scope for name in level.name.split("."))
 
 
 @dataclass
 class Hints:
     """Facts on the whole program that all its classes share.
 
-    weight_uses: how often each free weight is read in all; roles: what for. names: what
-    the recovered structure calls layers, by their ids. tied: the ids of weights that
-    different layers share.
+    weight_uses: how often each free weight is read in all; roles: what for. homes: the
+    modules that own those which the modules around them read too. handed: constants
+    that callers of a module give it, and the module. names: what the recovered
+    structure calls layers, by their ids. tied: the ids of weights that different layers
+    share.
     """
 
     weight_uses: Counter[Weight]
+    homes: dict[Weight, Path] = field(default_factory=dict)
+    handed: dict[Weight, Path] = field(default_factory=dict)
     roles: dict[Weight, str] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
     tied: set[int] = field(default_factory=set)
@@ -73,13 +152,15 @@ class Owner:
         members: Members,
         uses: Counter[Weight],
         sizes: dict[Value, Value],
+        home: Path | None,
     ):
         self.hints = hints
         self.labels = labels
         self.members = members
         self.uses = uses
         self.sizes = sizes
-        self.attributes: dict[Weight, Expression] = {}
+        self.home = home
+        self.attributes: dict[Hashable, Expression] = {}
         self.outside: dict[Weight, Value] = {}
 
     def __call__(self, expression: Expression) -> Expression:
@@ -102,12 +183,22 @@ class Owner:
 
     def _weight(self, weight: Weight) -> Expression:
         name = weight_name(weight, self.hints.roles.get(weight, ""))
-        if self.uses[weight] < self.hints.weight_uses[weight]:
+        if self._is_given(weight):
             value = Value(name, weight.dtype, weight.shape)
             return self.outside.setdefault(weight, value)
-        if weight not in self.attributes:
-            self.attributes[weight] = self._owned(weight, name)
-        return self.attributes[weight]
+        key = _contents(weight) if weight in self.hints.handed else weight
+        if key not in self.attributes:
+            inside = self.members.path_of(weight)
+            self.attributes[key] = inside or self._owned(weight, name)
+        return self.attributes[key]
+
+    def _is_given(self, weight: Weight) -> bool:
+        """Whether the module takes it as an argument."""
+        module = self.hints.handed.get(weight)
+        if module is not None and self.home is not None:
+            return self.home[: len(module)] == module
+        is_shared = self.uses[weight] < self.hints.weight_uses[weight]
+        return is_shared and self.hints.homes.get(weight) != self.home
 
     def _owned(self, weight: Weight, name: str) -> Expression:
         """An attribute; a weight with a number for a name is in a list."""

@@ -11,14 +11,22 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from burnish import nn
 from burnish.codegen.arrange.analysis.shape_contracts import contract, merged
-from burnish.codegen.arrange.analysis.ties import extend_ties
+from burnish.codegen.arrange.analysis.ties import extend_ties, reached
 from burnish.codegen.arrange.classes.as_layer import (
     Declined,
     Note,
     Submodule,
     function_part,
 )
-from burnish.codegen.arrange.classes.bind import Body, Hints, Owner
+from burnish.codegen.arrange.classes.bind import (
+    Body,
+    Hints,
+    Owner,
+    Path,
+    handed_of,
+    homes_of,
+    path_of,
+)
 from burnish.codegen.arrange.classes.branches import are_twins, entered, names_of
 from burnish.codegen.arrange.classes.class_table import ClassTable
 from burnish.codegen.arrange.classes.containers import (
@@ -29,6 +37,8 @@ from burnish.codegen.arrange.classes.containers import (
 from burnish.codegen.arrange.classes.explain import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.classes.interface import Interfaces
 from burnish.codegen.arrange.classes.members import (
+    Members,
+    alike,
     uses_of,
     weights_say,
 )
@@ -78,6 +88,7 @@ from burnish.codegen.program import (
     Value,
     Weight,
     every_expression,
+    held,
     pruned,
 )
 from burnish.codegen.weights.sharing import tied
@@ -126,6 +137,8 @@ class Builder:
         statements = self.block.statements
         self.hints = Hints(
             Counter([*free_weights(statements), *results]),
+            homes_of(statements),
+            handed_of(statements),
             uses_of(self.block),
             names if flat else _without_twins(names, self.block),
             set(tied(self.block)),
@@ -134,7 +147,7 @@ class Builder:
     def build(self) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
         """The classes, the model last, and the path of every weight."""
         items = grouped(self.block.statements, self.reasons.decide)
-        body = self._body(items, self.block.results, self.hints.weight_uses, {})
+        body = self._body(items, self.block.results, self.hints.weight_uses, {}, ())
         model = body.members.plan("Model", self.inputs, body.block)
         contracts: dict[str, str] = {}
         words: dict[str, list[str]] = defaultdict(list)
@@ -159,9 +172,14 @@ class Builder:
         results: list[Expression],
         uses: Counter[Weight],
         local: dict[Value, Expression],
+        home: Path | None,
         extends: Layer | None = None,
     ) -> Body:
-        """A module's body. extends: the layer among the items that the class is."""
+        """A module's body.
+
+        home: the module's path in the author's tree. extends: the layer among the items
+        that the class is.
+        """
         body = Body()
         members, labels, notes = body.members, body.labels, body.notes
         if extends is not None:
@@ -195,14 +213,27 @@ class Builder:
                 part = self._attention(item) or self._made(
                     item, class_word(item.level.name)
                 )
-                own = members.add(item.level.name, part.constructor, part.weights)
+                own = self._part_of(members, part) or members.add(
+                    item.level.name, part.constructor, part.weights
+                )
                 statements += part.calls(own)
                 notes += part.notes
-        owner = Owner(self.hints, labels, members, uses, sizes)
+        owner = Owner(self.hints, labels, members, uses, sizes, home)
         block = Block(statements, results).rebuilt(owner)
         body.block = pruned(block if self.flat else rolled(block))
         body.outside = owner.outside
         return body
+
+    def _part_of(self, members: Members, part: Submodule) -> Expression | None:
+        """`self.layers[2].net`: the module, where it is a part of a member."""
+        path = members.holder_of(part.weights)
+        if len(path) < 2:
+            return None
+        made = members.made_at(str(path[0]))
+        for step in path[1:]:
+            plan = self.table.plan(made)
+            made = dict(plan.members).get(str(step)) if plan else held(made, [step])
+        return reached(path) if made and alike(made, part.constructor) else None
 
     def _names_of_layers(self, group: Group, name: str) -> dict[int, str]:
         """Layers of a transparent group have its name, or that of their weights.
@@ -230,7 +261,8 @@ class Builder:
         outputs = tuple(self.interfaces.outputs(group))
         inputs, local = self.interfaces.inputs(group)
         uses = Counter(free_weights(statements_of(group)))
-        body = self._body(group.items, list(outputs), uses, local, extends)
+        home = path_of(min((s.scope for s in statements_of(group)), key=len))
+        body = self._body(group.items, list(outputs), uses, local, home, extends)
         values = [*inputs, *body.outside.values()]
         declared = "" if group.level.kind in LISTS else group.level.kind
         kind = Identifier.class_name(class_word(declared) if declared else word)
@@ -296,7 +328,7 @@ class Builder:
         items = grouped(block.statements, self.reasons.decide)
         inside = copy(self)
         inside.interfaces = self.interfaces.inside(block)
-        body = inside._body(items, block.results, uses, local)
+        body = inside._body(items, block.results, uses, local, None)
         values = [*inputs, *body.outside.values()]
         plan = body.members.plan(Identifier.class_name(kind), values, body.block)
         plan.contract = contract(values, outputs)
@@ -367,7 +399,9 @@ class Builder:
                     words = f"a Sequential and no loop, {no_loop(whole)}"
                     body.notes += sequence.notes
                     body.decide(words, group)
-                    own = members.add(name, sequence.constructor, sequence.weights)
+                    own = self._part_of(members, sequence) or members.add(
+                        name, sequence.constructor, sequence.weights
+                    )
                     return [sequence.call(own)]
         body.decide(f"a list, {no_chain(parts)}", group)
         return self._numbered(group, body)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from burnish.codegen.arrange.analysis.schedule import as_needed
 from burnish.codegen.arrange.analysis.structural_hash import signature
-from burnish.codegen.program import ClassPlan, demand_order
+from burnish.codegen.program import Call, ClassPlan, Expression, demand_order
 
 
 class ClassTable:
@@ -27,6 +27,11 @@ class ClassTable:
             plan.name = f"{plan.name}#{self.wanted[plan.name]}"
             self.classes[key] = plan
         return self.classes[key].name
+
+    def plan(self, made: Expression | None) -> ClassPlan | None:
+        """The class that a constructor calls; None for one of the library."""
+        name = made.function if isinstance(made, Call) else ""
+        return next((p for p in self.classes.values() if p.name == name), None)
 
     def used_by(self, model: ClassPlan) -> list[ClassPlan]:
         """The classes that the model contains, in the order of their building."""

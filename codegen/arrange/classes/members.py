@@ -149,6 +149,24 @@ class Members:
         first, *rest = name.split(".")
         return self._made(key, SelfAttr((first, *map(int, rest), number)))
 
+    def path_of(self, weight: Weight) -> Expression | None:
+        """`self.codebook.weight`: a weight that a module of its own has."""
+        return next((_reached(path) for path, w in self.weights if w is weight), None)
+
+    def holder_of(self, weights: list[WeightPath]) -> list[str | int]:
+        """The path of a part of a member that has these weights; [] for none."""
+        paths = {id(weight): path for path, weight in reversed(self.weights)}
+        found = {
+            paths[id(w)].removesuffix(path) if id(w) in paths else ""
+            for path, w in weights
+        }
+        prefix = found.pop() if len(found) == 1 else ""
+        return [int(p) if is_number(p) else p for p in prefix.split(".")[:-1]]
+
+    def made_at(self, name: str) -> Expression | None:
+        """The constructor of an attribute."""
+        return self._list(name) if name in self.numbered else self.single.get(name)
+
     def plan(self, name: str, inputs: list[Value], block: Block) -> ClassPlan:
         """The class with these members; a member without a name is its base class."""
         listed = self.listed(block)

@@ -106,15 +106,24 @@ def _is_part(path: _Path, module: _Path) -> bool:
 
 
 def _to_owners(statements: Sequence[Statement]) -> None:
-    """Put what reads a module's own weights outside of it into the module."""
+    """Put what reads a module's own weights outside of it into the module.
+
+    The module around may read a weight that the module itself reads.
+    """
     scopes = {
         _names(s.scope)[:n]: s.scope[:n]
         for s in statements
         for n in range(1, len(s.scope) + 1)
     }
+    own = {
+        weight
+        for statement in statements
+        for weight in _free(statement)
+        if _names(statement.scope) == _module(weight)
+    }
     for statement in statements:
         path = _names(statement.scope)
-        modules = {_module(weight) for weight in _free(statement)}
+        modules = {_module(w) for w in _free(statement) if w not in own}
         if len(modules) == 1:
             module = modules.pop()
             inside = len(module) > len(path) and module[: len(path)] == path

@@ -12,8 +12,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from burnish.codegen.arrange.scopes.grouping import weights_of
-from burnish.codegen.program import Level, Scope, Statement
+from burnish.codegen.arrange.scopes.grouping import every_weight, weights_of
+from burnish.codegen.program import (
+    Assign,
+    BinOp,
+    Call,
+    Layer,
+    Level,
+    Method,
+    Scope,
+    Statement,
+    UnaryOp,
+)
 
 _AGAIN = re.compile(r"(.+)_(\d+)")
 _Path = tuple[str, ...]
@@ -26,6 +36,8 @@ def distinguish_calls(statements: Sequence[Statement]) -> None:
     if len(set(read)) == len(read):
         return
     _without_counts(statements, weights)
+    _join_uncalled(statements)
+    _with_owners(statements)
     _split([s for s in statements if s.scope], 0, weights)
 
 
@@ -69,6 +81,66 @@ def _path(scope: Scope) -> _Path:
     return tuple(level.name for level in scope)
 
 
+# --- calls from outside of a module ---
+
+
+def _join_uncalled(statements: Sequence[Statement]) -> None:
+    """Make "layers.2.net" one level where something else than the layer calls it.
+
+    torch's newer exporter says the classes of the modules that are called.
+    """
+    called = {
+        _path(s.scope)[: depth + 1]
+        for s in statements
+        for depth, level in enumerate(s.scope)
+        if level.kind
+    }
+    for statement in statements:
+        scope, path = statement.scope, _path(statement.scope)
+        inner = [
+            depth
+            for depth, level in enumerate(scope[:-1])
+            if not level.kind and path[: depth + 1] in called
+        ]
+        if inner:
+            end = inner[-1] + 1
+            kinds = [depth for depth in range(inner[0]) if scope[depth].kind]
+            start = kinds[-1] + 1 if kinds else 0
+            joined = replace(scope[end], name=".".join(path[start : end + 1]))
+            statement.scope = (*scope[:start], joined, *scope[end + 1 :])
+
+
+def _with_owners(statements: Sequence[Statement]) -> None:
+    """Make "net.0_1" a part of "layers.2.net" where the weights say so.
+
+    The older exporter writes no more than "/net/net.0_1" where something else than the
+    layer calls its part.
+    """
+    known = {
+        _path(s.scope)[:depth] for s in statements for depth in range(len(s.scope) + 1)
+    }
+    called: _Path = ()
+    for statement in statements:
+        path = _path(statement.scope)
+        modules = {tuple(w.path.split(".")[:-1]) for w in every_weight(statement)}
+        if path and not modules and path[:1] == called[-1:]:
+            counted = _AGAIN.fullmatch(path[-1])
+            whole = (*called, *path[1:])
+            if counted and whole not in known:
+                whole = (*whole[:-1], counted[1])
+        else:
+            whole = modules.pop() if len(modules) == 1 else ()
+        outer = len(whole) - len(path)
+        if not path or outer < 1 or whole not in known:
+            continue
+        names = zip(path, whole[outer:], strict=True)
+        if all(re.fullmatch(rf"{re.escape(w)}(_\d+)?", p) for p, w in names):
+            called = whole[: outer + 1]
+            entered = replace(statement.scope[0], name=".".join(called))
+            inside = zip(statement.scope[1:], whole[outer + 1 :], strict=True)
+            statement.scope = (entered, *(replace(v, name=n) for v, n in inside))
+
+
 # --- calls ---
 
 
@@ -82,7 +154,7 @@ def _split(
             modules[statement.scope[depth]].append(statement)
     for level, inside in modules.items():
         calls = _calls(inside, weights)
-        if _is_a_part_called(calls, depth, weights):
+        if not _are_alike(calls) or _is_a_part_called(calls, depth, weights):
             calls = [inside]
         for number, call in enumerate(calls):
             if number:
@@ -94,6 +166,31 @@ def _split(
                     )
                     statement.scope = (*before, own, *after)
             _split(call, depth + 1, weights)
+
+
+def _are_alike(calls: list[list[Statement]]) -> bool:
+    """Whether each call does what the first does, or leaves out some of it.
+
+    A module that reads a parameter twice is no module that is called twice.
+    """
+    first, *others = (set(map(_what, call)) for call in calls)
+    return all(first <= other or other <= first for other in others)
+
+
+def _what(statement: Statement) -> str:
+    """The function, the layer or the operator of a statement."""
+    match statement:
+        case Assign(
+            expression=Call(function=what)
+            | Layer(kind=what)
+            | Method(name=what)
+            | BinOp(operator=what)
+            | UnaryOp(operator=what)
+        ):
+            return what
+        case Assign(expression=expression):
+            return type(expression).__name__
+    return type(statement).__name__
 
 
 def _is_a_part_called(

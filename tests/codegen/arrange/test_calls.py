@@ -136,6 +136,124 @@ def test_a_list_that_is_called_again():
     )
 
 
+def test_a_module_around_reads_what_a_module_owns():
+    """A codebook's vectors are looked up, and measured against outside of it."""
+    nodes = [
+        node("Transpose", "quantizer.codebook.weight", "t", "/quantizer/Transpose"),
+        node("MatMul", "x t", "s", "/quantizer/MatMul"),
+        node("ArgMax", "s", "i", "/quantizer/ArgMax", axis=-1, keepdims=0),
+        node(
+            "Gather", "quantizer.codebook.weight i", "q", "/quantizer/codebook/Gather"
+        ),
+        node("Mul", "q quantizer.scale", "z", "/quantizer/Mul"),
+        node("Div", "z quantizer.scale", "y", "/Div"),
+    ]
+    held = {
+        "quantizer.codebook.weight": floats(7, 4),
+        "quantizer.scale": floats(4, seed=1),
+    }
+    check_source(
+        graph(nodes, held, x=("batch", 4)),
+        """
+        x = ops.arg_max(x @ self.codebook.weight.T, axis=-1)
+        return self.codebook(x) * self.scale
+        """,
+        "return self.quantizer(x) / self.quantizer.scale",
+    )
+
+
+def inverted(newer: bool) -> onnx.ModelProto:
+    """Three layers, then the inverse of each, which calls the layer's net itself."""
+    nodes: list[onnx.NodeProto] = []
+
+    def add(kind: str, inputs: str, output: str, *scope: str, **given: Any) -> None:
+        path = "/".join(["", *scope, f"{kind}{len(nodes)}"])
+        made = node(kind, inputs, output, "" if newer else path, **given)
+        if newer:
+            kinds = ["Linear" if s[-1].isdigit() else "Net" for s in scope]
+            kinds[:1] = ["Layer"] if scope[0].count(".") == 1 else kinds[:1]
+            levels = {
+                "name_scopes": ["", *scope, "node"],
+                "class_hierarchy": ["Model", *kinds, ""],
+            }
+            for key, value in levels.items():
+                made.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=repr(value))
+        nodes.append(made)
+
+    def net(x: str, y: str, number: int, *scope: str, count: str = "") -> None:
+        at = f"layers.{number}.net"
+        first, last = (
+            (f"{at}.0", f"{at}.2") if newer else (f"net.0{count}", f"net.2{count}")
+        )
+        middle = f"{at}.1" if newer else f"net.1{count}"
+        add("Gemm", f"{x} {at}.0.weight {at}.0.bias", f"{y}g", *scope, first, transB=1)
+        add("Tanh", f"{y}g", f"{y}t", *scope, middle)
+        add("Gemm", f"{y}t {at}.2.weight {at}.2.bias", f"{y}n", *scope, last, transB=1)
+
+    x = "x"
+    for n in range(3):
+        scope = (f"layers.{n}", f"layers.{n}.net" if newer else "net")
+        net(x, f"f{n}", n, *scope)
+        add("Mul", f"f{n}n layers.{n}.scale", f"f{n}m", scope[0])
+        add("Add", f"{x} f{n}m", f"f{n}", scope[0])
+        x = f"f{n}"
+    for turn, n in enumerate((2, 1, 0)):
+        y = "y" if not n else f"i{n}"
+        scope = f"layers.{n}.net" if newer else "net"
+        net(x, f"i{n}", n, scope, count=f"_{turn}" if turn else "")
+        nodes.append(node("Mul", f"i{n}n layers.{n}.scale", f"i{n}m", f"/Mul_{n}"))
+        nodes.append(node("Sub", f"{x} i{n}m", y, f"/Sub_{n}"))
+        x = y
+    held: dict[str, Any] = {}
+    for n in range(3):
+        held[f"layers.{n}.scale"] = floats(4, seed=n)
+        for part in (0, 2):
+            held[f"layers.{n}.net.{part}.weight"] = floats(4, 4, seed=n + part)
+            held[f"layers.{n}.net.{part}.bias"] = floats(4, seed=n + part)
+    return graph(nodes, held, x=("batch", 4))
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_part_that_is_called_from_outside_of_its_module(newer):
+    text = check_source(
+        inverted(newer),
+        """
+        for layer in self.layers:
+            y = layer(y)
+        for i in range(3):
+            y = y - self.layers[2 - i].net(y) * self.layers[2 - i].scale
+        return y
+        """,
+    )
+    assert text.count("nn.Sequential") == 1
+
+
+def test_a_constant_that_differs_from_call_to_call_is_an_argument():
+    """The time of each step, which an exporter has computed."""
+    nodes, x = [], "x"
+    for turn in range(3):
+        y = "y" if turn == 2 else f"y{turn}"
+        scope = f"/f_{turn}" if turn else "/f"
+        nodes += [
+            node("Concat", f"{x} time{turn}", f"c{turn}", f"{scope}/Concat", axis=0),
+            node("Gemm", f"c{turn} f.fc.weight", f"g{turn}", f"{scope}/fc/Gemm"),
+            node("Tanh", f"g{turn}", y, f"{scope}/Tanh"),
+        ]
+        x = y
+    times = {f"time{n}": np.full((1, 4), n / 4, np.float32) for n in range(3)}
+    made = [
+        onnx.helper.make_node(
+            "Constant", [], [name], value=onnx.numpy_helper.from_array(time)
+        )
+        for name, time in times.items()
+    ]
+    text = check_source(
+        graph([*made, *nodes], {"f.fc.weight": floats(4, 4)}, x=("batch", 4)),
+        "return self.f(self.f(self.f(x, self.time0), self.time1), self.time2)",
+    )
+    assert text.count("class ") == 2
+
+
 def cell(steps: int, stack: str, **options: Any) -> onnx.ModelProto:
     """An Elman cell over the elements of a sequence, one after the other."""
     nodes, h = [], "h"

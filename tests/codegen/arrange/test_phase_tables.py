@@ -71,6 +71,16 @@ y: float32[batch, 4] = ops.tanh(u)  # {3}
 return y
 output "y": float32[batch, 4]
 """
+READ_TWICE = """
+weight a "snake.alpha": float32[4]
+input x: float32[batch, 4]
+h: float32[batch, 4] = (x * a)  # snake
+t: float32[batch, 4] = ops.sin(h)  # snake
+u: float32[batch, 4] = (t * a)  # snake{0}
+y: float32[batch, 4] = {1}  # snake{0}
+return y
+output "y": float32[batch, 4]
+"""
 UNCALLED = """
 weight a "{0}decoder.fc.weight": float32[4, 4]
 weight b "{0}decoder.out.weight": float32[4, 4]
@@ -228,6 +238,16 @@ PROGRAMS: list[tuple[str, str, str]] = [
         "number_calls",  # two modules
         CALLED.format("one", "two", "v", "two"),
         CALLED.format("one", "two", "v", "two"),
+    ),
+    (
+        "number_calls",  # one that reads its parameter twice
+        READ_TWICE.format("", "(x + u)"),
+        READ_TWICE.format("", "(x + u)"),
+    ),
+    (
+        "number_calls",
+        READ_TWICE.format("", "ops.sin(u)"),
+        READ_TWICE.format("#1", "ops.sin(u)"),
     ),
     (
         "add_uncalled_modules",
