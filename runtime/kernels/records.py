@@ -261,6 +261,11 @@ RECORDS = (
         "room",
     ),
     _record("cum_sum", "x out", "rows width reverse exclusive"),
+    _record(
+        "dft",
+        "x table out space fault",
+        "outer inner places length results room x_pair is_packed is_half is_inverse",
+    ),
     _record("calibrate", "x scale zero fault", "rows width x_row low high"),
     _record("fake_quantize", "x scale zero out", "rows width one low high"),
     _record(

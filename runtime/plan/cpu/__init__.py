@@ -26,7 +26,7 @@ from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
 from burnish.plan.cpu.moves import along, gather, joined, lookup
 from burnish.plan.cpu.moves.sampled import SamplingTape
-from burnish.plan.cpu.products import batched, einsum
+from burnish.plan.cpu.products import batched, einsum, fourier
 from burnish.plan.cpu.reductions import loss, moments, rows
 from burnish.plan.cpu.samples.chosen import stretches
 from burnish.plan.cpu.samples.loops import lower_by_sample
@@ -49,6 +49,7 @@ __all__ = [
     "einsum",
     "elementwise",
     "embedding",
+    "fourier",
     "gather",
     "gradients",
     "joined",
