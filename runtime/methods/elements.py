@@ -24,6 +24,8 @@ class ElementMethods(Variable):
     __slots__ = ()
 
     def __getitem__(self, index: Any) -> Tensor:
+        if (rows := _rows(index)) is not None and rows[1] < len(self.shape):
+            return ops.take_slices(self, rows[0], axis=rows[1])
         return ops.getitem(self, index=_plain(index))
 
     @explained
@@ -94,6 +96,18 @@ class ElementMethods(Variable):
 
     def __index__(self) -> int:
         return index(self.item())
+
+
+def _rows(index: Any) -> tuple[Any, int] | None:
+    """A tensor of integers behind whole axes, and how many: slices by computed numbers.
+
+    None of any other index.
+    """
+    *whole, last = index if isinstance(index, tuple) and index else (index,)
+    if not isinstance(last, Variable) or last.dtype.kind not in "iu":
+        return None
+    is_behind = all(isinstance(item, slice) and item == slice(None) for item in whole)
+    return (last, len(whole)) if is_behind else None
 
 
 def _plain(index: Any) -> Any:

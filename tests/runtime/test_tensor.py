@@ -84,6 +84,23 @@ def test_indexing_is_numpys(data):
         | nps.arrays(bool, array.shape)
     )
     same(Tensor(array)[index], array[index])
+    items = index if isinstance(index, tuple) else (index,)
+    tensors = tuple(Tensor(i) if isinstance(i, np.ndarray) else i for i in items)
+    same(Tensor(array)[tensors], array[index])
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("behind", [0, 1, 2])
+def test_indexing_with_a_tensor_behind_whole_axes(behind, kind):
+    array = np.arange(8.0).reshape(2, 2, 2)
+    places = np.array([1, 0]).astype(kind)
+    whole = (slice(None),) * behind
+    same(Tensor(array)[(*whole, Tensor(places))], array[(*whole, places)])
+    leaf = Tensor(array).require_grad()
+    got = leaf.grad((leaf[(*whole, Tensor(places))] * 3).sum().backward()).numpy()
+    want = np.zeros_like(array)
+    np.add.at(want, (*whole, places), 3)
+    np.testing.assert_array_equal(got, want)
 
 
 @given(st.data())

@@ -41,6 +41,15 @@ def test_slices(axis, kind, dtype):
     planned(lambda x, i: ops.take_slices(x, i, axis=axis), x, picked)
 
 
+@pytest.mark.parametrize(
+    "index",
+    [lambda i: i, lambda i: (i,), lambda i: (slice(None), i), lambda i: i[0, 0]],
+    ids=["x[i]", "x[i,]", "x[:, i]", "x[i[0, 0]]"],
+)
+def test_indexing_with_a_tensor(index):
+    planned(lambda x, i: x[index(i)], drawn(4, 4, 6), ids(4, 2, 5))
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_elements(axis):
     x = drawn(3, 4, 6)
