@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.errors import UsageError, VerifyError, spelled
-from burnish.codegen.passes.graph import constant, integers
+from burnish.codegen.passes.graph import attribute, constant, integers, static_dims
 
 BATCH = 2
 #: Behind it one row alone, the only batch that some files take.
@@ -27,6 +27,8 @@ _IMAGES = (64, 96, 224)
 _LARGEST = 1 << 22
 #: The numbers of a file that are tried as sizes, where no likely one runs.
 _MOST_NUMBERS = 16
+#: The axis of the second input that has as many elements as the first one has features.
+_FEATURES = {"Gemm": -2, "MatMul": -2, "GRU": -1, "LSTM": -1, "RNN": -1}
 _HANDED_ON = frozenset(
     (
         *("Add", "Mul", "Sub"),  # as wraps of negative ids are written
@@ -96,15 +98,28 @@ def _elements(model: ir.Model, chosen: Mapping[str, int]) -> int:
 
 
 def _numbers(model: ir.Model, likely: Sequence[int]) -> list[int]:
-    """Sizes among the file's integers: an exporter may have fixed a length to one."""
+    """Sizes that layers take, and the file's integers: a length may be fixed to one."""
     held = map(constant, model.graph.initializers.values())
     made = (ir.convenience.get_const_tensor(n.outputs[0]) for n in model.graph)
     counted: Counter[int] = Counter()
     for tensor in itertools.chain(held, made):
         if tensor is not None and tensor.dtype.is_integer() and tensor.size <= 8:
             counted.update(tensor.numpy().reshape(-1).tolist())
-    found = (n for n, _ in counted.most_common() if 1 < n <= likely[-1])
-    return [n for n in found if n not in likely][:_MOST_NUMBERS]
+    common = (n for n, _ in counted.most_common() if n <= likely[-1])
+    found = dict.fromkeys((*map(_width, model.graph), *common))
+    return [n for n in found if n > 1 and n not in likely][:_MOST_NUMBERS]
+
+
+def _width(node: ir.Node) -> int:
+    """The features that a layer's matrix takes; 0 where it has none."""
+    axis = _FEATURES.get(node.op_type, 0)
+    if not axis or node.domain or constant(node.inputs[1]) is None:
+        return 0
+    dims = static_dims(node.inputs[1])
+    if dims is None or len(dims) < -axis:
+        return 0
+    turned = node.op_type == "Gemm" and attribute(node, "transB", 0)
+    return dims[-1 if turned else axis]
 
 
 def names_of(value: ir.Value) -> list[str]:

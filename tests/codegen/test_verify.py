@@ -225,6 +225,9 @@ FIXED_LENGTH = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[batch, time, 4] x) => (float[batch, 9, 2, 2] y) {
     heads = Constant<value_ints=[0, 9, 2, 2]>() y = Reshape(x, heads)
 }"""
+MATRIX = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[rows, features] x) => (float[rows, 3] y)
+<float[%s] w = {%s}> { y = %s }"""
 FED = {
     "a length that the exporter fixed": (FIXED_LENGTH, {"x": (2, 9, 4)}),
     "sound whose batch has no name": (
@@ -232,6 +235,16 @@ FED = {
         {"x": (2, 1, 4096)},
     ),
     "a file of one row alone": (ONE_ROW, {"x": (1, 8, 6)}),
+    **{
+        f"features that {made} takes": (
+            MATRIX % (shape, ", ".join(["0.5"] * 33), made),
+            {"x": (11, 11)},
+        )
+        for shape, made in [
+            ("11, 3", "MatMul(x, w)"),
+            ("3, 11", "Gemm<transB = 1>(x, w)"),
+        ]
+    },
     "ids that are wrapped": (CLOUD, {"x": (8, 8, 8), "ids": (8,)}),
     "frames of a spectrogram": (
         SPECTROGRAM % ", ".join(["0.5"] * 40),
