@@ -1,4 +1,4 @@
-"""Source from weights alone: what names and shapes tell of a model.
+"""Source from a weights file alone, inferred from names and shapes of its tensors.
 
 In: names, shapes and dtypes of a checkpoint's tensors. Out: classes with the members
 that these determine; open steps of the forward are methods to fill in.

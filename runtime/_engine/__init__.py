@@ -1,4 +1,4 @@
-"""What the runtime's packages share and no user imports.
+"""Internal helpers that several packages of the runtime import.
 
 In: constructor arguments, nested lists and dicts, calls that failed, values to print.
 Out: the same validated, flattened, explained, as text.

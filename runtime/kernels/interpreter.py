@@ -1,4 +1,4 @@
-"""Which interpreter runs this."""
+"""The running interpreter: whether it is CPython with its global lock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def is_cpython() -> bool:
-    """Whether this is CPython with its lock, without which objects may go meanwhile."""
+    """Whether objects are only freed by the thread that holds CPython's global lock."""
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     return sys.implementation.name == "cpython" and bool(has_lock)

@@ -1,1 +1,1 @@
-"""What a run shows: lines of text, a live dashboard, the table at its end."""
+"""Display of a run: lines of text, a live dashboard, the table at its end."""
