@@ -489,3 +489,9 @@ def test_dtypes_stay():
 def test_mistaken_arguments_are_explained(call, what):
     with pytest.raises(InputError, match=what):
         call(Tensor.zeros(2, 3))
+
+
+@pytest.mark.parametrize("index", [9, np.array([9]), Tensor([9])], ids=repr)
+def test_an_index_beyond_what_there_is(index):
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        Tensor([1.0, 2.0])[index]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend import Array, as_indices, as_places, namespace
-from burnish.errors import InputError
+from burnish.errors import InputError, PlaceError
 from burnish.operator import composed, operator
 from burnish.ops._shapes import (
     axes_of,
@@ -114,7 +114,8 @@ def take_slices(x, indices, *, axis: int = 0) -> Array:
     try:
         return namespace(x, indices).take(x, as_indices(indices), axis)
     except (IndexError, TypeError) as error:
-        raise InputError(f"take: {error} of x {x.shape}") from None
+        kind = PlaceError if isinstance(error, IndexError) else InputError
+        raise kind(f"take: {error} of x {x.shape}") from None
 
 
 @take_slices.vjp("x")
