@@ -8,17 +8,11 @@
     def _(g, y, x, *, slope):
         return where(x > 0, g, slope * g)
 
-    @leaky_relu.on("cupy")
+    @leaky_relu.on("cupy")  # or prepared
     def _(x, *, slope): ...
 
-    @leaky_relu.prepared
-    def _(x, *, slope): ...
-
-    @leaky_relu.vjp("x", on="cupy")
+    @leaky_relu.vjp("x", on="cupy")  # or prepared_vjp
     def _(g, y, x, *, slope): ...
-
-    @leaky_relu.prepared_vjp
-    def _(g, y, x, *, needed, slope): ...
 
 Arrays come first; what follows `*` or `/` is an option. `/` says that options may
 come in order (`softmax(x, -1)`), as NumPy's and PyTorch's do. Called on plain arrays an
@@ -34,7 +28,9 @@ return None: no gradient flows that way. A rule for one backend (`on=`) is a ker
 is given plain arrays, and returns NotImplemented where the plain rule has to do it.
 What is `prepared` decides once for CuPy's arrays alike, in dtype, shape and strides: it
 returns a function of the arrays, or None where the plain value has to do it.
-`prepared_vjp` does so for the gradients of all arguments together.
+`prepared_vjp` does so for the gradients of all arguments together. An operator with a
+kernel for "cupy" does not ask the former, one with a rule for it does not ask the
+latter.
 
 `@memory_bound` above `@operator` lets balanced checkpointing compute the value again
 instead of keeping it.
@@ -230,8 +226,7 @@ class Operator(Function[P, A, T]):
 
         prepare(g, y, *args, needed, **options) returns a function of the arrays, or
         None; it gives a list with the gradient of each argument, None where it is not
-        needed, or None where the rules have to do it, as they do where one is for
-        "cupy". needed: a bool for each argument.
+        needed, or None where the rules have to do it. needed: a bool for each argument.
         A value of several arrays comes as (*g, *y, *args).
         """
         self.prepare_vjp = prepare
@@ -280,7 +275,11 @@ class Operator(Function[P, A, T]):
         if at_first_call:
             _begin()
         try:
-            if self.prepare is not None and type(args[0]) is not np.ndarray:
+            if (
+                self.prepare is not None
+                and type(args[0]) is not np.ndarray
+                and "cupy" not in self.kernels
+            ):
                 value = called(self.prepare, args, options)
                 if value is not None:
                     return value
