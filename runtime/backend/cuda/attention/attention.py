@@ -87,10 +87,10 @@ def attention_gradient(
 
     logs: what is read beside y.
     """
-    import cupy
-
     if q.dtype.char == "f":
         return _gradient_by_weights(g, logs, q, k, v, scale)
+    import cupy
+
     q, k, v, y, g = (a if _in_packs(a) else contiguous(a) for a in (q, k, v, y, g))
     n, h, t, d = q.shape
     keys = k.shape[-2]
@@ -134,17 +134,17 @@ def _gradient_by_weights(
     g: Any, weights: Any, q: Any, k: Any, v: Any, scale: float
 ) -> Any:
     g = contiguous(g)
-    inward = cublaslt.matmul(g, v.mT)
-    if (
-        inward is None
-        or (slope := softmax_gradient(inward, weights, -1, "softmax")) is None
-    ):
+    slope = cublaslt.matmul(g, v.mT)
+    if slope is not None:
+        slope = softmax_gradient(slope, weights, -1, "softmax")
+    if slope is None:
         return None
-    return (
+    parts = (
         cublaslt.matmul(slope, k, scale=scale),
         cublaslt.matmul(slope.mT, q, scale=scale),
         cublaslt.matmul(weights.mT, g),
     )
+    return None if any(part is None for part in parts) else parts
 
 
 def _described(mask: Any, shape: tuple[int, ...]) -> Any:

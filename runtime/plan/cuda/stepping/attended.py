@@ -3,19 +3,21 @@
 In half precision it is one kernel, its gradients are one or two; in single precision
 it is products and a softmax that have the scale and the mask in them. The kernels do
 heads of like numbers and sizes, whatever the mask; for anything else `attention` gives
-None.
+None, and in single precision where no gradient is asked for: nothing is kept then.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from burnish.autodiff import Variable
+import numpy as np
+
+from burnish.autodiff import Variable, recording
 from burnish.backend.cuda.attention.attention import (
     attended_for_gradient,
     attention_gradient,
 )
-from burnish.operator import Operator
+from burnish.operator import Operator, explained
 from burnish.ops.arrays.reduce import reduce_sum
 from burnish.ops.arrays.shape import swapaxes
 from burnish.ops.linalg.linear import matmul
@@ -75,6 +77,7 @@ attended.vjp("q", "k", "v", on="cupy", takes_bfloat16=True)(_by_kernels)
 attended.vjp("q", "k", "v")(_by_operators)
 
 
+@explained
 def attention(
     q: Any,
     k: Any,
@@ -93,6 +96,9 @@ def attention(
         if mask.node is not None:
             return None
     elif mask is not None:
+        return None
+    is_kept = any(a.node is not None for a in (q, k, v)) and not recording.paused
+    if not is_kept and q.dtype == np.float32:
         return None
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     y: Variable | None = attended(q, k, v, mask, scale=scale, is_causal=is_causal)[0]

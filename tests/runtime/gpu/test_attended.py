@@ -1,0 +1,77 @@
+"""Attention of a step as one operator: when it is one, without a GPU."""
+
+import numpy as np
+import pytest
+
+from burnish import Tensor, ops
+from burnish.autodiff import no_grad
+from burnish.backend.cuda.attention import attention as kernels
+from burnish.errors import ArgumentError
+from burnish.plan.cuda.stepping import attended
+
+
+def heads(dtype="f4", seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(2, 3, 5, 4)).astype(dtype) for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "recorded", "paused", "is_asked"),
+    [
+        ("f4", (0, 1, 2), False, True),
+        ("f4", (2,), False, True),
+        ("f4", (), False, False),  # one kernel keeps no weights
+        ("f4", (0, 1, 2), True, False),
+        ("f2", (), False, True),
+    ],
+)
+def test_weights_are_kept_for_gradients_alone(
+    monkeypatch, dtype, recorded, paused, is_asked
+):
+    asked = []
+    monkeypatch.setattr(attended, "attended_for_gradient", lambda *_: asked.append(1))
+    given = [Tensor(array) for array in heads(dtype)]
+    given = [x.require_grad() if i in recorded else x for i, x in enumerate(given)]
+    if paused:
+        with no_grad():
+            assert attended.attention(*given) is None
+    else:
+        assert attended.attention(*given) is None
+    assert bool(asked) == is_asked
+
+
+@pytest.mark.parametrize("missing", [None, 0, 1, 2, 3])
+def test_operators_do_what_a_product_is_missing_for(monkeypatch, missing):
+    q, k, v = heads()
+    g = heads(seed=1)[0]
+    weights = ops.softmax(0.3 * q @ k.mT)
+    calls = []
+
+    def product(a, b, scale=1.0):
+        calls.append(a)
+        return None if len(calls) - 1 == missing else a @ b * scale
+
+    def softmax_gradient(g, y, axis, form):
+        return y * (g - (g * y).sum(axis, keepdims=True))
+
+    monkeypatch.setattr(kernels.cublaslt, "matmul", product)
+    monkeypatch.setattr(kernels, "softmax_gradient", softmax_gradient)
+    monkeypatch.setattr(kernels, "contiguous", np.ascontiguousarray)
+    rule, _ = attended.attended.rules_on["cupy"]["q"]
+    y, options = (weights @ v, weights), {"scale": 0.3, "is_causal": False}
+    found = rule((g, None), y, q, k, v, None, **options)
+    if missing is not None:
+        assert found is NotImplemented
+        return
+    exact = [Tensor(x.astype(float)).require_grad() for x in (q, k, v)]
+    wanted = ops.scaled_dot_product_attention(*exact, scale=0.3).backward(g)
+    for made, own in zip(found, exact, strict=True):
+        np.testing.assert_allclose(made, wanted.get(own).data, atol=1e-5)
+
+
+def test_words_that_are_not_known():
+    q, k, v = map(Tensor, heads())
+    with pytest.raises(ArgumentError, match="dropout_p"):
+        attended.attention(q, k, v, dropout_p=0.1)
+    with pytest.raises(ArgumentError, match="'v'"):
+        attended.attention(q, k)
