@@ -67,7 +67,8 @@ def in_float64(path: Path, feeds: Feeds) -> list[Any] | None:
         outputs = _evaluator(path, change=widen)(wide)
     except Exception:  # it lacks operators, and raises many kinds
         return None
-    is_narrow = any(np.asarray(each).dtype == np.float32 for each in outputs)
+    parts = (p for each in outputs for p in (each if type(each) is list else [each]))
+    is_narrow = any(getattr(part, "dtype", None) == np.float32 for part in parts)
     return None if is_narrow else outputs
 
 

@@ -128,6 +128,35 @@ def test_a_clear_difference_is_one_in_float64_too(model, module):
     assert theirs < 1e-6
 
 
+UNEQUAL = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[3] x) => (float[3] y, seq(float[N]) parts)
+<int64[2] sizes = {1, 2}>
+{ y = Neg(x) parts = SplitToSequence<axis = 0>(x, sizes) }"""
+
+SHIFTED = """
+import numpy as np
+from burnish import Tensor, nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        y, parts = -x.data, np.split(x.data, [1])
+        return Tensor(y {0}), [Tensor(part {1}) for part in parts]
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "agree"),
+    [(("+ 0", "+ 0"), (True, True)), (("+ 1", "+ 1"), (False, False))],
+)
+def test_a_float64_run_excuses_no_difference_beside_infinity(tmp_path, changes, agree):
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(UNEQUAL), path)
+    (tmp_path / "m.py").write_text(SHIFTED.format(*changes))
+    np.save(tmp_path / "x.npy", np.float32([np.inf, 1, 2]))
+    report = verify(path, tmp_path, inputs={"x": tmp_path / "x.npy"})
+    assert tuple(output.agrees for output in report.outputs) == agree
+
+
 WIDENED = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[3] x, int64[3] n, bool c) => (float[3] y, int64[3] m)
 <float[3] w = {0.1, 0.2, 0.3}>
