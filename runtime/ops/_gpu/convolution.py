@@ -262,10 +262,10 @@ def _slopes(x, g, w):
 
 
 def _parts(x, w):
-    """Parts of a batch whose columns take no more than `_ROOM`: few keep a GPU busy."""
+    """Parts of a batch whose columns fit into `_ROOM`, or are those of one example."""
     step = max(1, _ROOM // (x.shape[1] * prod(w.kernel) * prod(w.out)))
     return [slice(start, start + step) for start in range(0, len(x), step)]
 
 
-_ROOM = 1 << 27  # elements
+_ROOM = 1 << 27  # elements: small parts leave a GPU idle
 _THIN = 4  # channels of pictures: cuDNN's TF32 kernel takes long for them
