@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -42,7 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.fsync = _without_waiting
     if hasattr(config, "cache"):
-        kept.FOLDER = config.cache.mkdir("exports")
+        with contextlib.suppress(OSError):  # tests need no cache
+            folder = config.cache.mkdir("exports")
+            kept.FOLDER = folder if os.access(folder, os.W_OK) else None
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):

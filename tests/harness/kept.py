@@ -7,13 +7,14 @@ import hashlib
 import io
 import os
 import pickle
+import re
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 
 #: Set by conftest; without it nothing is kept.
@@ -22,6 +23,7 @@ WEEK = 7 * 24 * 3600
 TESTS = Path(__file__).resolve().parents[1]
 #: Where networks are defined; none of them is made of the library that is tested.
 NETWORKS = TESTS, TESTS.parent / "models"
+_IMPORT = re.compile(rb"^(?:from|import) ([\w.]+)", re.MULTILINE)
 
 
 def kept(of: object, path: Path, make: Callable[[], bool]) -> Path:
@@ -65,7 +67,7 @@ def fingerprint(value: object) -> str | None:
     file = io.BytesIO()
     try:
         _Digest(file).dump(value)
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RuntimeError):
         return None
     return hashlib.sha256(file.getvalue()).hexdigest()
 
@@ -83,6 +85,10 @@ class _Digest(pickle.Pickler):
             return _source(value.__name__)
         if isinstance(value, type | FunctionType):
             return self._once(value, id(value), _code)
+        if isinstance(value, staticmethod | classmethod):
+            return type(value).__name__, value.__func__
+        if isinstance(value, property):
+            return "property", value.fget, value.fset, value.fdel
         if isinstance(value, set | frozenset):  # their order differs in each process
             return "set", sorted(map(repr, value))
         if type(value).__name__ == "GenerationConfig":  # it holds a hash of its text
@@ -105,18 +111,20 @@ class _Digest(pickle.Pickler):
 
 
 def _code(value: Any) -> object:
-    """A function's or a class's name, source, and the values that it closes over."""
+    """A function's or a class's name, source, place, and the values that it holds."""
     name = value.__module__, value.__qualname__, _source(value.__module__)
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        line = value.__code__.co_firstlineno
-        return name, line, cells, value.__defaults__, value.__kwdefaults__
+        place = [*value.__code__.co_positions()]  # a line may have several lambdas
+        return name, place, cells, value.__defaults__, value.__kwdefaults__
     if getattr(sys.modules[value.__module__], value.__qualname__, None) is value:
         return name
-    functions = [
-        each for each in vars(value).values() if isinstance(each, FunctionType)
-    ]
-    return name, value.__bases__, functions
+    held = {
+        key: each
+        for key, each in vars(value).items()
+        if not isinstance(each, GetSetDescriptorType)
+    }
+    return name, value.__bases__, held
 
 
 def _numbers(tensor: Any) -> object:
@@ -144,8 +152,9 @@ def _source(name: str) -> str:
     while todo:
         module = sys.modules[todo.pop()]
         if module.__name__ not in found:
-            found[module.__name__] = Path(str(module.__file__)).read_bytes()
+            text = found[module.__name__] = Path(str(module.__file__)).read_bytes()
             used = {_module_of(each) for each in vars(module).values()}
+            used |= {each.decode() for each in _IMPORT.findall(text)}  # for constants
             todo.extend(filter(_ours, used))
     return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
 

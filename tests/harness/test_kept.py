@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -26,6 +27,14 @@ def subtracting(number):
     return lambda x: x - number
 
 
+def on_one_line():
+    return lambda x: x + 1, lambda x: x + 2
+
+
+def holding(**held):
+    return type("A", (), held)
+
+
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     place = tmp_path / "kept"
@@ -43,8 +52,13 @@ def folder(monkeypatch, tmp_path):
         ([adding(1)], (adding(1),), False),
         ({"a", "b"}, {"b", "a"}, True),
         (partial(adding, 1), partial(adding, 2), False),
-        (type("A", (), {"f": adding(1)}), type("A", (), {"f": adding(1)}), True),
-        (type("A", (), {"f": adding(1)}), type("A", (), {"f": adding(2)}), False),
+        (*on_one_line(), False),
+        (holding(f=adding(1)), holding(f=adding(1)), True),
+        (holding(f=adding(1)), holding(f=adding(2)), False),
+        (holding(f=staticmethod(adding(1))), holding(f=staticmethod(adding(2))), False),
+        (holding(f=property(adding(1))), holding(f=property(adding(2))), False),
+        (holding(scale=1), holding(scale=1), True),
+        (holding(scale=1), holding(scale=2), False),
         (type("A", (list,), {}), type("A", (dict,), {}), False),
     ],
 )
@@ -69,6 +83,42 @@ def test_every_process_finds_the_same():
         for seed in ("1", "2")
     }
     assert len(found) == 1
+
+
+def test_constants_of_other_modules_count(monkeypatch, tmp_path):
+    """A network's module that takes a number from another depends on that one."""
+    monkeypatch.setattr(kept, "NETWORKS", (tmp_path,))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "kept_network.py").write_text(
+        "from kept_constant import SCALE\n\ndef scaled(x):\n    return SCALE * x\n"
+    )
+    found = set()
+    for scale in (1, 2):
+        (tmp_path / "kept_constant.py").write_text(f"SCALE = {scale}")
+        network = importlib.import_module("kept_network")
+        kept._source.cache_clear()
+        found.add(fingerprint(network.scaled))
+    for name in ("kept_network", "kept_constant"):
+        del sys.modules[name]
+    assert len(found - {None}) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_not_used(tmp_path):
+    place = tmp_path / "file"
+    place.touch()
+    command = [sys.executable, "-m", "pytest", __file__, "-q", "-n0", "-k", "week"]
+    done = subprocess.run(
+        [*command, "-o", f"cache_dir={place / 'cache'}"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.oracle
+def test_tensors_without_numbers_have_no_fingerprint():
+    import torch
+
+    assert fingerprint(torch.zeros(2, 2).to_sparse()) is None
+    assert fingerprint(torch.zeros(2, device="meta")) is None
 
 
 @pytest.mark.oracle

@@ -10,7 +10,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -79,4 +79,8 @@ def _export(
 
 @functools.cache
 def _versions() -> list[str]:
-    return [sys.version, *map(version, ("torch", "onnx", "onnx_ir", "onnxscript"))]
+    """Of all that is installed: a network may call any of it."""
+    return [
+        sys.version,
+        *sorted(f"{each.name} {each.version}" for each in distributions()),
+    ]
