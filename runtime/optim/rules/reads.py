@@ -1,74 +1,108 @@
-"""What the methods of a user's rule read outside of it: globals and closures."""
+"""What the formula of a user's rule reads outside of it: globals and closures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from types import CodeType, FunctionType, ModuleType
+import sys
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-Read = Callable[[], Any]
-
 _OWN = __name__.partition(".")[0]
+_LIBRARIES = frozenset((_OWN, "numpy", "cupy", *sys.stdlib_module_names))
+"""Packages whose functions and classes read nothing that changes."""
 
 
-@lru_cache(64)
-def reads_of(kind: type) -> tuple[Read, ...]:
-    """Functions that give the present values of what a rule's class reads elsewhere.
+def reads_of(kind: type) -> tuple[Any, ...]:
+    """What the formula of a rule's class reads elsewhere, as it is now.
 
-    Those are the globals and closures of its methods, of functions in the files that
-    they are in, and numbers of modules. Classes and functions of Burnish read nothing
-    that changes, nor do other functions as such.
+    Those are the globals, closures and defaults of `write` and of the functions that it
+    calls by name, their code, and attributes of modules and classes. An object that is
+    called is itself among them.
     """
-    found: list[Read] = []
-    functions = [
-        function
-        for each in kind.__mro__
-        if each.__module__.partition(".")[0] not in (_OWN, "builtins")
-        for value in vars(each).values()
-        for function in _functions(value)
-    ]
-    seen = set(functions)
+    own = [each for each in kind.__mro__ if not _is_of_library(each)]
+    functions = [f for each in own for f in _functions(vars(each).get("write"))]
+    found: list[Any] = []
+    seen = set()
     while functions:
         function = functions.pop()
-        names = set(_names(function.__code__))
-        cells, held = function.__closure__ or (), function.__globals__
-        places: list[Read] = [partial(getattr, c, "cell_contents", None) for c in cells]
-        places += [partial(held.get, name) for name in names & held.keys()]
-        for read in places:
-            value = read()
-            if isinstance(value, ModuleType):
-                found += [
-                    partial(getattr, value, name, None)
-                    for name in names
-                    if _is_state(getattr(value, name, len))
-                ]
-            elif _is_state(value):
-                found.append(read)
-            for other in _functions(value):
-                if other.__globals__ is held and other not in seen:
-                    seen.add(other)
-                    functions.append(other)
+        if function in seen:
+            continue
+        seen.add(function)
+        found.append(function.__code__)
+        names = _names(function.__code__)
+        functions += [
+            f for each in own for v in _named(each, names) for f in _functions(v)
+        ]
+        for value in _values(function, names):
+            inner = [*_functions(value)]
+            functions += [each for each in inner if not _is_of_library(each)]
+            if not inner and not _is_library_function(value):
+                found.append(value)
     return tuple(found)
 
 
-def _is_state(value: Any) -> bool:
-    """Whether a value may be another one in a later step."""
-    return not isinstance(value, ModuleType) and not callable(value)
+def _values(function: FunctionType, names: tuple[str, ...]) -> Iterator[Any]:
+    """What it reads: of modules and users' classes the attributes with its names."""
+    held = function.__globals__
+    values = [
+        *map(_contents, function.__closure__ or ()),
+        *(function.__defaults__ or ()),
+        *(function.__kwdefaults__ or {}).values(),
+        *vars(function).values(),
+        *(held[name] for name in names if name in held),
+        *(sys.modules[name] for name in names if name in sys.modules),
+    ]
+    spaces = set()
+    while values:
+        value = values.pop()
+        if not isinstance(value, ModuleType | type):
+            yield value
+        elif value not in spaces and not _is_of_library(value):
+            spaces.add(value)
+            kinds = value.__mro__ if isinstance(value, type) else (value,)
+            values += [each for kind in kinds for each in _named(kind, names)]
+
+
+def _named(space: Any, names: tuple[str, ...]) -> Iterator[Any]:
+    held = vars(space)
+    return (held[name] for name in names if name in held)
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # its variable has no value yet
+        return None
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
-    """The functions in Python that an attribute or a global runs."""
+    """The function in Python that an attribute or a global runs."""
     if isinstance(value, property):
         value = value.fget
-    value = getattr(value, "__func__", value)
+    elif isinstance(value, cached_property):
+        value = value.func
+    elif isinstance(value, staticmethod | classmethod):
+        value = value.__func__
     if isinstance(value, FunctionType):
         yield value
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """The names that code reads, of functions within it too."""
-    yield from code.co_names
-    for item in code.co_consts:
-        if isinstance(item, CodeType):
-            yield from _names(item)
+def _is_of_library(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).partition(".")[0] in _LIBRARIES
+
+
+def _is_library_function(value: Any) -> bool:
+    """Whether it is a function in C, bound to no object that may change."""
+    if isinstance(value, BuiltinFunctionType):
+        return value.__self__ is None or isinstance(value.__self__, ModuleType)
+    return callable(value) and type(value).__module__.partition(".")[0] == "numpy"
+
+
+@lru_cache(256)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """The names that code reads, also of functions within it, and by `getattr`."""
+    inner = [item for item in code.co_consts if isinstance(item, CodeType)]
+    words = [item for item in code.co_consts if isinstance(item, str)]
+    found = (*code.co_names, *words, *(n for each in inner for n in _names(each)))
+    return tuple(dict.fromkeys(found))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import lru_cache
+from types import CodeType
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -112,7 +113,7 @@ def _options(rule: Any) -> dict[str, Any] | None:
         for name, value in (values | vars(rule)).items()
         if name not in own or _is_plain(value)
     }
-    found |= {f"read {i}": read() for i, read in enumerate(reads_of(kind))}
+    found["its reads"] = reads_of(kind)
     return found if all(map(_is_plain, found.values())) else None
 
 
@@ -150,4 +151,4 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-_PLAIN = (type(None), bool, int, float, str, np.number)
+_PLAIN = (type(None), bool, int, float, str, np.number, CodeType)

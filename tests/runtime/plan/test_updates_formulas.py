@@ -160,6 +160,8 @@ def test_options_that_no_constructor_takes_are_followed(held):
 
 
 SHARE, SHARES, SETTING = 1.0, {"share": 1.0}, ModuleType("setting")
+SETTING.inner = ModuleType("setting.inner")
+exec("def read():\n    return share", vars(SETTING))
 
 
 def shared():
@@ -190,6 +192,34 @@ class OfModule(Elementwise):
         new[...] = weight - rate * SETTING.share * grad
 
 
+class Called:
+    share = 1.0
+
+    def __call__(self):
+        return self.share
+
+
+CALLED, NEWEST = Called(), None
+
+
+def written(change):
+    """A rule whose formula takes what `change()` gives of a gradient."""
+
+    class Rule(Elementwise):
+        def write(self, new, weight, grad, state, rate):
+            new[...] = weight - rate * change() * grad
+
+    return Rule
+
+
+OfInnerModule = written(lambda: SETTING.inner.share)
+OfOtherFile = written(lambda: SETTING.read())
+OfClass = written(lambda: Called.share)
+OfObject = written(CALLED)
+OfDefault = written(lambda held=SHARES: held["share"])
+OfNewFunction = written(lambda: NEWEST())
+
+
 def of_closure(share):
     class Rule(Elementwise):
         def write(self, new, weight, grad, state, rate):
@@ -202,7 +232,13 @@ def of_closure(share):
     return Rule, change
 
 
-@pytest.mark.parametrize("kind", [OfGlobal, OfFunction, OfDict, OfModule, of_closure])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(OfGlobal, OfFunction, OfDict, OfModule, of_closure, OfInnerModule),
+        *(OfOtherFile, OfClass, OfObject, OfDefault, OfNewFunction),
+    ],
+)
 @pytest.mark.parametrize("planned", [True, False])
 def test_what_a_formula_reads_elsewhere_is_followed(kind, planned, monkeypatch):
     monkeypatch.setattr(SETTING, "share", 1.0, raising=False)
@@ -212,6 +248,9 @@ def test_what_a_formula_reads_elsewhere_is_followed(kind, planned, monkeypatch):
         monkeypatch.setattr(f"{__name__}.SHARE", value)
         monkeypatch.setitem(SHARES, "share", value)
         monkeypatch.setattr(SETTING, "share", value)
+        monkeypatch.setattr(SETTING.inner, "share", value, raising=False)
+        monkeypatch.setattr(Called, "share", value)
+        monkeypatch.setattr(f"{__name__}.NEWEST", lambda value=value: value)
         if change is not None:
             change(value)
         made.step(*batch(i), 0.1), plain.step(*batch(i), 0.1 * value)
