@@ -187,11 +187,12 @@ class Tape(Dependencies):
     @contextlib.contextmanager
     def _running(self, inside: bool) -> Iterator[None]:
         """The call itself; calls within it are not recorded."""
-        recording.tape, self._inside, self._drew = None, inside, False
+        before, recording.tape = recording.tape, None
+        self._inside, self._drew = inside, False
         try:
             yield
         finally:
-            recording.tape, self._inside = self, False
+            recording.tape, self._inside = before, False
 
     def _write(self, function: Any, given: Any, results: Any, always: bool) -> None:
         args, options = mapped(given, self.ref)

@@ -114,4 +114,11 @@ def _plain(index: Any) -> Any:
     """An index that may hold tensors as one that holds plain arrays."""
     if isinstance(index, tuple):
         return tuple(map(_plain, index))
+    if isinstance(index, slice):
+        return slice(*map(_bound, (index.start, index.stop, index.step)))
     return plain_values(index) if isinstance(index, Variable) else index
+
+
+def _bound(place: Any) -> Any:
+    """A slice's end as a number, where it is a tensor."""
+    return index(place) if isinstance(place, ElementMethods) else place

@@ -90,6 +90,24 @@ def test_values_are_those_of_the_plain_call(function):
     assert "eagerly" not in fast.explain()
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda x, i: x[i[0] :],
+        lambda x, i: x[:, 1 : i[0] : 2],
+        lambda x, i: ops.getitem(x, index=slice(i[0])),
+        lambda x, i: x.set_item(slice(i[0], None), 0),
+    ],
+    ids=["x[i:]", "x[:, 1:i:2]", "getitem", "set_item"],
+)
+def test_the_end_of_a_slice_is_a_value(part):
+    fast, x = burnish.compile(part), tensor(4, 5)
+    for i in (2, 0, 3, 2):
+        same(fast(x, Tensor([i])), part(x, [i]))
+    leaf = x.require_grad()  # the thread's calls are no longer written down
+    same(leaf.grad((leaf * 3).sum().backward()), Tensor.ones(4, 5) * 3)
+
+
 def test_both_branches_of_a_module_in_turn():
     model, x = Gate(), abs(tensor(2, 5))
     fast = burnish.compile(model)
