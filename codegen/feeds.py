@@ -6,15 +6,15 @@ import itertools
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.errors import UsageError, VerifyError, spelled
-from burnish.codegen.passes.graph import attribute, constant, integers, static_dims
+from burnish.codegen.passes.graph import constant, integers
+from burnish.codegen.passes.shapes.fitting import fit, open_dims
 
 BATCH = 2
 #: Behind it one row alone, the only batch that some files take.
@@ -25,10 +25,10 @@ SIZES = (8, 64, 224, 4096)
 _IMAGES = (64, 96, 224)
 #: Elements of an input that no test wants: each may be an id, a row of a table.
 _LARGEST = 1 << 22
+#: Elements of a result that the search among a file's numbers may make.
+_MOST_WITHIN = 1 << 23
 #: The numbers of a file that are tried as sizes, where no likely one runs.
 _MOST_NUMBERS = 16
-#: The axis of the second input that has as many elements as the first one has features.
-_FEATURES = {"Gemm": -2, "MatMul": -2, "GRU": -1, "LSTM": -1, "RNN": -1}
 _HANDED_ON = frozenset(
     (
         *("Add", "Mul", "Sub"),  # as wraps of negative ids are written
@@ -55,7 +55,7 @@ def dimensions(model: ir.Model, *, leading: bool = False) -> dict[str, bool]:
     """
     found: dict[str, bool] = {}
     for value in model.graph.inputs:
-        for axis, _, name in _open_dims(value):
+        for axis, name in open_dims(value):
             known = found.get(name, False)
             first = axis == 0 and (leading or name == "N" or _is_image(value))
             found[name] = known or "batch" in name.lower() or first
@@ -75,18 +75,48 @@ def tries(
     seed: int,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Inputs of every size and batch to try, likely ones first, each once."""
-    left = {n: b for n, b in dimensions(model).items() if n not in dims}
+    held = {n for v in model.graph.inputs if v.name in given for n in names_of(v)}
+    left = {n: b for n, b in dimensions(model).items() if n not in dims.keys() | held}
     batches = _BATCHES if any(left.values()) else _BATCHES[:1]
+    for solved, lengths, fits in _plans(model, left, dims):
+        wanted = {n: size for n, size in solved.items() if n in left} | dict(dims)
+        for batch, size in itertools.product(batches, lengths):
+            for leading in (False, True):
+                counts = dimensions(model, leading=leading)
+                chosen = {n: batch if b else size for n, b in counts.items()} | wanted
+                if _elements(model, chosen) <= _LARGEST and fits(chosen):
+                    yield make(
+                        model,
+                        given=given,
+                        dims=wanted,
+                        seed=seed,
+                        size=size,
+                        batch=batch,
+                        leading=leading,
+                    )
+                    break
+
+
+Plan = tuple[Mapping[str, int], Sequence[int], Callable[[Mapping[str, int]], bool]]
+
+
+def _plans(
+    model: ir.Model, left: Mapping[str, bool], dims: Mapping[str, int]
+) -> Iterator[Plan]:
+    """Sizes that are fixed, those to try for others, and which of these are too many.
+
+    Likely sizes, then those that the layers ask for, then the numbers of the file.
+    """
     likely = sizes(model)
-    lengths = (*likely, *_numbers(model, likely)) if left else likely[:1]
-    make_one = partial(make, model, given=given, dims=dims, seed=seed)
-    for batch, size in itertools.product(batches, lengths):
-        for leading in (False, True):
-            counts = dimensions(model, leading=leading)
-            chosen = {n: batch if b else size for n, b in counts.items()} | dict(dims)
-            if _elements(model, chosen) <= _LARGEST:
-                yield make_one(size=size, batch=batch, leading=leading)
-                break
+    if not left:
+        yield {}, likely[:1], lambda _: True
+        return
+    yield {}, likely, lambda _: True
+    wanted = fit(model, dims)
+    lengths = list(dict.fromkeys((*likely, *wanted.least.values())))
+    yield wanted.solved, lengths, lambda _: True
+    numbers = _numbers(model, likely)
+    yield wanted.solved, numbers, lambda chosen: wanted.largest(chosen) <= _MOST_WITHIN
 
 
 def _elements(model: ir.Model, chosen: Mapping[str, int]) -> int:
@@ -98,50 +128,29 @@ def _elements(model: ir.Model, chosen: Mapping[str, int]) -> int:
 
 
 def _numbers(model: ir.Model, likely: Sequence[int]) -> list[int]:
-    """Sizes that layers take, and the file's integers: a length may be fixed to one."""
+    """The file's commonest integers, small ones first: a length may be fixed to one."""
     held = map(constant, model.graph.initializers.values())
     made = (ir.convenience.get_const_tensor(n.outputs[0]) for n in model.graph)
     counted: Counter[int] = Counter()
     for tensor in itertools.chain(held, made):
         if tensor is not None and tensor.dtype.is_integer() and tensor.size <= 8:
             counted.update(tensor.numpy().reshape(-1).tolist())
-    common = (n for n, _ in counted.most_common() if n <= likely[-1])
-    found = dict.fromkeys((*map(_width, model.graph), *common))
-    return [n for n in found if n > 1 and n not in likely][:_MOST_NUMBERS]
-
-
-def _width(node: ir.Node) -> int:
-    """The features that a layer's matrix takes; 0 where it has none."""
-    axis = _FEATURES.get(node.op_type, 0)
-    if not axis or node.domain or constant(node.inputs[1]) is None:
-        return 0
-    dims = static_dims(node.inputs[1])
-    if dims is None or len(dims) < -axis:
-        return 0
-    turned = node.op_type == "Gemm" and attribute(node, "transB", 0)
-    return dims[-1 if turned else axis]
+    common = (n for n, _ in counted.most_common() if 1 < n <= likely[-1])
+    return sorted([n for n in common if n not in likely][:_MOST_NUMBERS])
 
 
 def names_of(value: ir.Value) -> list[str]:
     """The names of an input's open dimensions."""
-    return [name for _, _, name in _open_dims(value)]
+    return [name for _, name in open_dims(value)]
 
 
 def _is_image(value: ir.Value) -> bool:
     """Whether it is a batch of images of any height and width, or of spectrograms."""
-    axes = {axis for axis, _, _ in _open_dims(value)}
+    axes = {axis for axis, _ in open_dims(value)}
     if value.shape is None or len(value.shape) != 4:
         return False
     convolved = any(node.op_type == "Conv" for node, _ in value.uses())
     return {2, 3} <= axes or {1, 2} <= axes or (convolved and bool(axes & {2, 3}))
-
-
-def _open_dims(value: ir.Value) -> Iterator[tuple[int, ir.SymbolicDim, str]]:
-    for axis, dim in enumerate(value.shape or ()):
-        if not isinstance(dim, int):
-            assert isinstance(dim, ir.SymbolicDim)
-            name = str(dim.value) if dim.value is not None else f"{value.name}.{axis}"
-            yield axis, dim, name
 
 
 def make(
@@ -164,7 +173,7 @@ def make(
     loaded = {name: load(name, path) for name, path in given.items()}
     for value in model.graph.inputs:
         if value.name in loaded:
-            for axis, _, name in _open_dims(value):
+            for axis, name in open_dims(value):
                 if axis < loaded[value.name].ndim:
                     sizes[name] = loaded[value.name].shape[axis]
     sizes.update(dims)
@@ -206,9 +215,9 @@ def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:
             f"input {value.name!r}: expected a tensor of known rank, got {value.type}; "
             f"give it with {spelled('inputs={name: path}', '--input NAME=FILE.npy')}"
         )
-    open_dims = {axis: sizes[name] for axis, _, name in _open_dims(value)}
+    named = {axis: sizes[name] for axis, name in open_dims(value)}
     shape = tuple(
-        dim if isinstance(dim, int) else open_dims[axis]
+        dim if isinstance(dim, int) else named[axis]
         for axis, dim in enumerate(value.shape)
     )
     # an input keeps its numbers when others come or go

@@ -17,6 +17,7 @@ from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.output.magnitude import magnitude
 from burnish.codegen.passes.graph import RANDOM, all_nodes
+from burnish.codegen.passes.shapes.fitting import fit
 from burnish.codegen.readers import Source, read, reference
 
 #: How far from the reference, relative to an output's largest number, is the same.
@@ -252,10 +253,12 @@ def _reference(
     except VerifyError as error:
         names = ", ".join(feeds.dimensions(source.model)) or "none"
         files = spelled("inputs={name: path}", "--input NAME=FILE.npy")
+        wanted = str(fit(source.model, dims))
+        asks = f"; its layers ask for {wanted}" if wanted else ""
         raise VerifyError(
             f"{error}; set the sizes that the model wants with "
-            f"{spelled('dims={name: size}', '--dim NAME=SIZE')} (open: {names}), or "
-            f"give inputs with {files}"
+            f"{spelled('dims={name: size}', '--dim NAME=SIZE')} (open: {names}"
+            f"{asks}), or give inputs with {files}"
         ) from error
 
 

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from burnish.codegen.evaluator import evaluated, wide_array, widen
 from burnish.codegen.readers.proto import clean
 
 Feeds = Mapping[str, np.ndarray]
+#: Seconds after which a reference is given no further inputs.
+_PATIENCE = 60.0
+
 Compute = Callable[[dict[str, np.ndarray]], list[Any]]
 
 
@@ -39,7 +43,10 @@ def run(
         except Exception as error:  # both raise many kinds
             problems.append(f"{name}: {_short(error)}")
             continue
+        end = monotonic() + _PATIENCE
         for feeds in tries():
+            if monotonic() > end:
+                break
             try:
                 return feeds, compute(dict(feeds)), f"{name} {version}"
             except Exception as error:

@@ -11,9 +11,11 @@ import ast
 import functools
 import hashlib
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from burnish.codegen.program import BinOp, Call, Conditional, Expression, Literal
 from burnish.codegen.symbolic.terms import Term
@@ -183,6 +185,54 @@ def _read(tree: ast.expr) -> Size:
                 case ast.FloorDiv():
                     return a // b
     raise ValueError(f"no sum of products: {ast.dump(tree)}")
+
+
+def names_in(size: Size) -> set[str]:
+    """All names, those inside of quotients too."""
+    tree = _tree(str(size))
+    found = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {name.replace(_HIDDEN, "?") for name in found}
+
+
+def evaluated(size: Size, sizes: Mapping[str, Any]) -> Any:
+    """The number at given sizes, an array at arrays of them; None where it is unknown.
+
+    Quotients are rounded down.
+    """
+    try:
+        return _at(_tree(str(size)), sizes)
+    except (ArithmeticError, LookupError, ValueError, RecursionError):
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _tree(text: str) -> ast.expr:
+    """Text as Python parses it; a constant that is no number where it does not."""
+    try:
+        return ast.parse(text.replace("?", _HIDDEN), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Constant(None)
+
+
+def _at(tree: ast.expr, sizes: Mapping[str, Any]) -> Any:
+    match tree:
+        case ast.Constant(value=int() as value):
+            return value
+        case ast.Name(id=name):
+            return sizes[name.replace(_HIDDEN, "?")]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_at(operand, sizes)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _ARITHMETIC[type(op)](_at(left, sizes), _at(right, sizes))
+    raise ValueError(f"no arithmetic: {ast.dump(tree)}")
+
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def unequal(one: Size, other: Size) -> bool:

@@ -257,7 +257,35 @@ g (float[batch, time, 4] x) => (float[batch, 9, 2, 2] y) {
 MATRIX = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[rows, features] x) => (float[rows, 3] y)
 <float[%s] w = {%s}> { y = %s }"""
+FLATTENED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[frames, bands] x) => (float[rows, 2] y)
+<float[1, 1, 9, 5] k = {%s}, float[23, 2] w = {%s}> {
+    axes = Constant<value_ints=[0, 1]>() image = Unsqueeze(x, axes) c = Conv(image, k)
+    map = Squeeze(c, axes) shape = Constant<value_ints=[-1, 23]>()
+    rows = Reshape(map, shape) y = MatMul(rows, w)
+}"""
+SQUARE = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, 3, H, W] x) => (float[N, 2] y)
+<float[108, 2] w = {%s}> {
+    p = AveragePool<kernel_shape = [4, 4], strides = [4, 4]>(x)
+    rows = Flatten(p) y = MatMul(rows, w)
+}"""
+POSITIONS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, time, 2] x) => (float[N, t, 2] y)
+<float[1, 11, 2] table = {%s}> { y = Add(x, table) }"""
+
+
+def halves(count: int) -> str:
+    return ", ".join(["0.5"] * count)
+
+
 FED = {
+    "bands behind a convolution that a matrix takes": (
+        FLATTENED % (halves(45), halves(46)),
+        {"x": (64, 27)},
+    ),
+    "square images behind a pool": (SQUARE % halves(216), {"x": (2, 3, 24, 24)}),
+    "as many steps as positions": (POSITIONS % halves(22), {"x": (2, 11, 2)}),
     "a length that the exporter fixed": (FIXED_LENGTH, {"x": (2, 9, 4)}),
     "sound whose batch has no name": (
         SOUND.replace("batch", "s0") % ", ".join(["0.5"] * 400),
@@ -267,7 +295,7 @@ FED = {
     **{
         f"features that {made} takes": (
             MATRIX % (shape, ", ".join(["0.5"] * 33), made),
-            {"x": (11, 11)},
+            {"x": (8, 11)},
         )
         for shape, made in [
             ("11, 3", "MatMul(x, w)"),
@@ -291,6 +319,31 @@ def test_inputs_that_the_file_takes_are_found(tmp_path, text, shapes):
     assert report.agrees
     fed = {name: made.partition("[")[2] for name, made in report.inputs.items()}
     assert fed == {n: f"{', '.join(map(str, s))}]" for n, s in shapes.items()}
+
+
+UNFIT = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[frames, bands] x) => (float[y_frames, 3] y)
+<float[11, 3] w = {%s}, float[1, 1, 9, 1] k = {%s}, float[2] no = {0.5, 0.5}> {
+    axes = Constant<value_ints=[0, 1]>() image = Unsqueeze(x, axes) c = Conv(image, k)
+    map = Squeeze(c, axes) rows = MatMul(map, w) y = Add(rows, no)
+}"""
+
+
+@pytest.mark.oracle
+def test_where_nothing_runs_the_verdict_says_what_layers_ask_for(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(UNFIT % (halves(33), halves(9))), path)
+    (tmp_path / "m.py").touch()
+    with pytest.raises(VerifyError, match="ask for bands = 11, frames >= 9"):
+        verify(path, tmp_path)
+
+
+def test_a_reference_is_given_nothing_after_its_time(model, monkeypatch):
+    fed = feeds.make(ir.load(model), size=8, given={}, dims={}, seed=0)
+    assert reference.run(model, lambda: [fed])[0] is fed
+    monkeypatch.setattr(reference, "_PATIENCE", -1.0)
+    with pytest.raises(VerifyError, match="expected the reference to run"):
+        reference.run(model, lambda: [fed])
 
 
 def test_the_same_seed_gives_the_same_numbers(model, module):

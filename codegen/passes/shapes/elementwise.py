@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
@@ -94,3 +96,11 @@ RULES: dict[str, Rule] = {
     "Transpose": views.transpose,
     "Unsqueeze": views.unsqueeze,
 }
+
+ROUNDED: dict[str, Rule] = {
+    **RULES,
+    "AveragePool": partial(layers.pooled, rounded=True),
+    "Conv": partial(layers.conv, rounded=True),
+    "MaxPool": partial(layers.pooled, rounded=True),
+}
+"""The same, with rounded quotients for what strides make of open sizes."""

@@ -32,13 +32,19 @@ def gemm(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [[rows, b[0] if attribute(node, "transB", 0) else b[1]]]
 
 
-def conv(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    """A convolution; lengths that are numbers are for ONNX's own inference."""
+def conv(
+    node: ir.Node, dims: list[Dims | None], ask: Ask, *, rounded: bool = False
+) -> Shapes:
+    """A convolution; lengths that are numbers are for ONNX's own inference.
+
+    rounded: a stride makes a rounded quotient of an open size, else no known size.
+    """
     data, weight = dims[0], dims[1]
     if data is None or weight is None:
         return [None]
     channels = weight[0]
-    return [[data[0], channels, *map(_strided, *_windows(node, data[2:], weight[2:]))]]
+    windows = zip(*_windows(node, data[2:], weight[2:]), strict=True)
+    return [[data[0], channels, *(_strided(*w, rounded) for w in windows)]]
 
 
 def _windows(
@@ -68,24 +74,32 @@ def _windows(
 
 
 def _strided(
-    size: Size | None, window: int | None, stride: int, pad: int | None, dilation: int
+    size: Size | None,
+    window: int | None,
+    stride: int,
+    pad: int | None,
+    dilation: int,
+    rounded: bool,
 ) -> Size | None:
     if size is None or window is None or pad is None:
         return None
     left = size + Size.number(pad - dilation * (window - 1) - 1)
     if left.value is not None:
         return Size.number(left.value // stride + 1)
-    return left + ONE if stride == 1 else None
+    return left // Size.number(stride) + ONE if rounded or stride == 1 else None
 
 
-def pooled(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def pooled(
+    node: ir.Node, dims: list[Dims | None], ask: Ask, *, rounded: bool = False
+) -> Shapes:
     data, kernel = dims[0], node.attributes.get("kernel_shape")
     if data is None or kernel is None:
         return [None]
     if attribute(node, "ceil_mode", 0):
         return [[*data[:2], *[None] * (len(data) - 2)]] * len(node.outputs)
     sides: Dims = [parse(k) for k in kernel.as_ints()]
-    made = [*data[:2], *map(_strided, *_windows(node, data[2:], sides))]
+    windows = zip(*_windows(node, data[2:], sides), strict=True)
+    made = [*data[:2], *(_strided(*w, rounded) for w in windows)]
     return [made for _ in node.outputs]
 
 

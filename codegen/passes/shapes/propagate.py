@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +18,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import Dims, Shapes, Sizes, declared
+from burnish.codegen.passes.shapes.dims import Dims, Rule, Shapes, Sizes, declared
 from burnish.codegen.passes.shapes.elementwise import RULES
 from burnish.codegen.program import (
     Attribute,
@@ -37,14 +38,17 @@ _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL)
 _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
 
-def propagate_sizes(model: ir.Model, account: Account) -> bool:
+def propagate_sizes(
+    model: ir.Model, account: Account, rules: Mapping[str, Rule] = RULES
+) -> bool:
     """Write every known shape; replace values that are known constants."""
-    return _Follower(model, account).graph(model.graph)
+    return _Follower(model, account, rules).graph(model.graph)
 
 
 class _Follower:
-    def __init__(self, model: ir.Model, account: Account):
+    def __init__(self, model: ir.Model, account: Account, rules: Mapping[str, Rule]):
         self.model = model
+        self.rules = rules
         self.account = account
         self.version = model.opset_imports.get("", 28)
         self.numbers: dict[ir.Value, Host] = {}
@@ -86,7 +90,7 @@ class _Follower:
 
     def _shape(self, node: ir.Node) -> bool:
         """Write the shapes of a node's outputs; True if a number became known."""
-        rule = RULES.get(node.op_type) if node.domain in ("", "burnish") else None
+        rule = self.rules.get(node.op_type) if node.domain in ("", "burnish") else None
         found: Shapes = []
         if rule is not None:
             try:

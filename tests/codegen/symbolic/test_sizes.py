@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from burnish.codegen.symbolic.sizes import parse, unequal
+from burnish.codegen.symbolic.sizes import evaluated, names_in, parse, unequal
 
 EQUAL = {
     "b*t": "t*b",
@@ -60,3 +61,24 @@ def test_a_quotient_that_is_not_whole_is_none():
     assert parse("3*b").divided(parse(2)) is None
     assert parse("b").divided(parse("t")) is None
     assert parse("b").divided(parse(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "sizes", "number"),
+    [
+        ("2*(h - 3)//(2) + w", {"h", "w"}, {"h": 8, "w": 1}, 6),
+        ("3*((?h - 4)//(4)) + 3", {"?h"}, {"?h": 25}, 18),
+        ("-h + 9", {"h"}, {"h": 4}, 5),
+        ("h + 1", {"h"}, {}, None),
+        ("(h)//(w)", {"h", "w"}, {"h": 4, "w": 0}, None),
+        ("floor(h/2)", {"floor", "h"}, {"h": 4}, None),
+        ("number of rows", set(), {}, None),
+    ],
+)
+def test_sizes_are_evaluated(text, names, sizes, number):
+    size = parse(text)
+    assert names_in(size) == names
+    assert evaluated(size, sizes) == number
+    several = {name: np.array([value, value]) for name, value in sizes.items()}
+    if number is not None:
+        assert evaluated(size, several).tolist() == [number, number]
