@@ -17,7 +17,8 @@ _opened: list[Library] = []
 
 
 class Library:
-    """A loaded library: `run` executes records, outside of the interpreter's lock.
+    """A loaded library: `run` executes records, outside of the interpreter's lock;
+    `release_memory` returns what it keeps of freed arrays to the system.
 
     identity: the digest of its sources, the records' layout among them. fits: whether
     this processor has the instructions that it was compiled to. width: of its vectors.
@@ -49,6 +50,8 @@ class Library:
             self.memory_handler: Any = loaded.memory_handler
             self.memory_handler.argtypes = [address]
             self.memory_handler.restype = address
+            self.release_memory: Any = loaded.memory_release
+            self.release_memory.argtypes, self.release_memory.restype = [], None
             loaded.library_identity.restype = ctypes.c_char_p
             loaded.processor_fits.restype = loaded.sums_bytes.restype = number
             loaded.multiplies_bf16.restype = number

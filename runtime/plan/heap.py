@@ -1,16 +1,20 @@
-"""The heap's unused memory."""
+"""Memory of freed arrays."""
 
 from __future__ import annotations
 
+from burnish.kernels.library import Library
 
-def trim() -> None:
-    """Return freed memory to the system, which glibc keeps between blocks in use.
+
+def trim(library: Library) -> None:
+    """Return freed memory to the system: what the library keeps for later arrays, and
+    what glibc keeps between blocks in use.
 
     A capture computes a whole step with its values, 100 MB and more, which the process
     would hold beside the plan's own memory for as long as it lives.
     """
     import ctypes
 
+    library.release_memory()
     try:
         release = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # another C library

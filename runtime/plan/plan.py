@@ -27,6 +27,7 @@ from burnish.plan.cpu import (
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.packed import packed
 from burnish.plan.graph import Graph, Node, Value
+from burnish.plan.heap import trim
 from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import RULES, fuse
@@ -71,6 +72,7 @@ class Plan:
         self.program, self.library, self._threads = program, library, threads
         self.half = half
         self.by_value = False  # whether whole numbers of the call are part of it
+        library.release_memory()  # of the capture's values: constants get their own
         graph = Graph(program)
         fold(graph)
         if "rounded_sequences" not in off:
@@ -82,6 +84,7 @@ class Plan:
         memory = placed(self._lowering.builder)
         self.memory = memory
         self._finish(graph, memory)
+        trim(library)
 
     def _finish(self, graph: Graph, memory: Memory) -> None:
         lowering = self._lowering

@@ -18,7 +18,6 @@ from burnish.capture import CaptureError, written
 from burnish.capture.step import StepTape
 from burnish.kernels import library, num_threads
 from burnish.plan.arguments import cells, numbers_in
-from burnish.plan.heap import trim
 from burnish.plan.plan import Plan
 from burnish.planned.space import Fault
 from burnish.tensor import Tensor
@@ -58,6 +57,7 @@ class TrainingPlan:
     def __call__(self, args: Any, options: Any) -> Any:
         """The function's results; its effects happen as in a plain call."""
         with self._lock:
+            known = self._plan
             if self._is_planned(args, options):
                 before = rng.state() if self._may_fault else None
                 try:
@@ -65,6 +65,10 @@ class TrainingPlan:
                 except Fault:  # nothing has been changed; the plain call draws anew
                     if before is not None:
                         rng.restore(before)
+                finally:
+                    if self._plan is not None and self._plan is not known:
+                        # its first step gave parameters other memory
+                        self._plan.library.release_memory()
         return self._function(*args, **options)
 
     def _is_planned(self, args: Any, options: Any) -> bool:
@@ -104,7 +108,6 @@ class TrainingPlan:
         with no_grad():
             self._plan = Plan(program, kernels, num_threads(), self._off, self._half)
         self._may_fault = bool(self._plan.faults)
-        trim()
 
     def _run(self, args: Any, options: Any) -> Any:
         assert self._plan is not None

@@ -214,3 +214,11 @@ void *memory_handler(const handler *other) {
     before = &other->allocator;
     return &own;
 }
+
+// Gives all that is kept back to the system.
+void memory_release(void) {
+    lock();
+    block *row = displaced(MOST);
+    unlock();
+    let_go(row);
+}

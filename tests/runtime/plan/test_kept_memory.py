@@ -193,3 +193,79 @@ def test_an_allocator_of_another_package_stays(monkeypatch):
     calls = []
     memory.keep(lambda default: calls.append(default))
     assert not calls
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells")
+def test_what_is_kept_is_released():
+    resident = "int(Path('/proc/self/statm').read_text().split()[1]) * 4096"
+    program = f"""
+import numpy as np
+from pathlib import Path
+from burnish.kernels import library
+library()
+before = {resident}
+held = [np.ones(4 << 20, np.uint8) for _ in range(12)]
+one = held.pop()
+del held
+kept = {resident} - before
+library().release_memory()
+library().release_memory()
+assert one.all()
+print(kept, {resident} - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    kept, left = map(int, done.stdout.split())
+    assert kept > 40 << 20
+    assert left < 8 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells")
+@pytest.mark.parametrize("is_step", [False, True], ids=["inference", "step"])
+def test_a_plan_holds_no_memory_of_its_capture(is_step):
+    """Beside its arena, constants, parameters and the optimizer's two slots."""
+    program = f"""
+import gc
+import numpy as np
+import burnish
+from pathlib import Path
+from burnish import Tensor, nn, optim
+from burnish.kernels import library
+from burnish.plan.plan import Plan
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+if {is_step}:
+    layers = [nn.Linear(256, 256) if i % 4 else nn.GELU() for i in range(32)]
+    model, shape = nn.Sequential(*layers).to("cpu:autodiff"), (2048, 256)
+else:  # whose plan computes one image at a time
+    layers = [nn.Conv2d(3 if i < 1 else 16, 16, 3, padding=1) for i in range(6)]
+    model, shape = nn.Sequential(*layers).valid(), (32, 3, 96, 96)
+adam = optim.Adam()
+
+def step(x):
+    loss = model(x).square().mean()
+    adam.step(1e-3, model, loss.backward())
+    return loss
+
+fast = burnish.compile(step if {is_step} else model)
+x = Tensor(np.ones(shape, np.float32))
+library()
+burnish.compile(nn.Sequential(nn.Linear(4, 4)).valid())(Tensor(np.ones((1, 4), "f")))
+before = resident()
+for _ in range(3):
+    fast(x)
+plan = max((p for p in gc.get_objects() if type(p) is Plan), key=lambda p: len(p.steps))
+assert not plan.eager
+held = plan.memory.arena + sum(a.nbytes for a in plan.constants.values())
+held += sum(size for _, size in plan.outside)
+held += {is_step} * 3 * sum(4 * p.data.size for p in model.parameters())
+print(resident() - before, held)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    grown, held = map(int, done.stdout.split())
+    assert grown < held + (28 << 20)
