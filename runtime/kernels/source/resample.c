@@ -1,4 +1,5 @@
-// Along one axis: places taken by number, or sums of a few of them with weights.
+// Along one axis: places taken by number, or sums of a few of them with weights. A sum
+// ends before a place that is negative: what is not in it may be infinite.
 #include "call.h"
 
 static void weighed(const resample_record *r, const float *x, const int32_t *index,
@@ -6,7 +7,7 @@ static void weighed(const resample_record *r, const float *x, const int32_t *ind
     for (int64_t j = 0; j < r->inner; j += WIDTH) {
         const int64_t some = r->inner - j < WIDTH ? r->inner - j : WIDTH;
         vec acc = {0};
-        for (int64_t t = 0; t < r->taps; t++) {
+        for (int64_t t = 0; t < r->taps && index[t] >= 0; t++) {
             const float *p = x + index[t] * r->inner + j;
             acc += weight[t] * (some == WIDTH ? load(p) : load_some(p, some));
         }
@@ -22,8 +23,9 @@ static void weighed_singles(const resample_record *r, const float *x,
     int64_t tap = first % r->places * taps;
     x += first / r->places * r->size;
     for (int64_t u = first; u < behind; u++) {
-        float sum = weight[tap] * x[index[tap]];
-        for (int64_t t = tap + 1; t < tap + taps; t++) sum += weight[t] * x[index[t]];
+        float sum = 0;
+        for (int64_t t = tap; t < tap + taps && index[t] >= 0; t++)
+            sum += weight[t] * x[index[t]];
         out[u] = sum;
         if ((tap += taps) == end) tap = 0, x += r->size;
     }

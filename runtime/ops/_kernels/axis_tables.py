@@ -80,6 +80,7 @@ def adjoint(
     """The adjoint's index and weight (size, taps); None where taps would be over most.
 
     index, weight (P, taps): which of `size` places each place reads, and how much.
+    Places of fewer taps than others have -1 behind them.
     """
     from_place, tap = np.nonzero(weight)
     read = index[from_place, tap]
@@ -89,7 +90,7 @@ def adjoint(
         return None
     order = np.argsort(read, kind="stable")
     rank = np.arange(len(read)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places, shares = np.zeros((size, taps), np.int64), np.zeros((size, taps))
+    places, shares = np.full((size, taps), -1), np.zeros((size, taps))
     places[read[order], rank] = from_place[order]
     shares[read[order], rank] = weight[from_place, tap][order]
     return places, shares

@@ -85,3 +85,12 @@ def test_sums_of_windows_spread_again(sizes, options, ceil_mode, launched):
     (x,) = same_for_any_threads(lambda: window_spread(g, **given))
     close(x, window_spread.value(*wide([g]), **given))
     assert set(launched) == {"resample"}
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_what_is_not_finite_goes_to_its_own_windows(odd, launched):
+    options = {"kernel_size": 3, "stride": 2, "padding": 1, "sizes": (16, 17)}
+    g = values(2, 20, 8, 9)
+    g[0, 0, 0, 0] = g[1, 3, 4, 5] = odd
+    close(window_spread(g, **options), window_spread.value(*wide([g]), **options))
+    assert set(launched) == {"resample"}
