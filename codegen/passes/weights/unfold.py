@@ -4,13 +4,15 @@ torch's newer exporter writes beside a constant what it was made of ("folded_fro
 calls it by the function that made it: `exp`, folded from `logit_scale`, is a parameter
 behind an exponential. A mere copy of a parameter gets the parameter's name again, and
 so does a layer's weight that was transposed for a product and has a counted name.
-Rows that were taken from an embedding (at 0, 1, 2, ...) are taken from it again.
+Rows that were taken from an embedding (at 0, 1, 2, ...) are taken from it again, and the
+transpose and the squared norms of a codebook are computed from the codebook.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -57,6 +59,9 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
             account.did("copy of a parameter", made_of)
             changed = True
         if made_of in model.graph.initializers:
+            if _recomputed(model, value, model.graph.initializers[made_of]):
+                account.did("constant that a parameter of the file gives", made_of)
+                changed = True
             continue
         counted = authorship.is_exporters(value.name or "")
         layers = counted and made_of.endswith(".weight")
@@ -121,8 +126,53 @@ def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> boo
     constants.mark_parameter(weight)
     node = ir.Node("", kind, [weight], name=value.name)
     node.metadata_props.update(users[0].metadata_props if len(users) == 1 else {})
-    _instead(value, node, users[0])
+    _instead(value, node, before=users[0])
     return True
+
+
+def _recomputed(model: ir.Model, value: ir.Value, weight: ir.Value) -> bool:
+    """Compute the value from a matrix that the file keeps: transposed, or row norms.
+
+    The norms are squared. False where the value is neither, or its name is counted:
+    `tie` recognizes those.
+    """
+    result, matrix, users = g.constant(value), g.constant(weight), list(value.uses())
+    if result is None or matrix is None or len(matrix.shape) != 2 or not users:
+        return False
+    if authorship.is_exporters(value.name or "") or value.is_graph_output():
+        return False
+    array, rows = result.numpy(), matrix.numpy()
+    if not result.dtype.is_floating_point() or array.dtype != rows.dtype:
+        return False
+    if array.size == rows.size > 1 and np.array_equal(array, rows.T):
+        how: origin.How = np.transpose
+        made = [ir.Node("", "Transpose", [weight], [ir.AttrInt64s("perm", [1, 0])])]
+    elif array.shape in ((len(rows),), (len(rows), 1)) and _are_norms(array, rows):
+        how = partial(_norms, shape=array.shape)
+        two, axes = map(g.constant_node, (np.array(2, rows.dtype), np.array([1])))
+        squares = ir.Node("", "Pow", [weight, two.outputs[0]])
+        inputs = [squares.outputs[0], axes.outputs[0]]
+        keepdims = [ir.AttrInt64("keepdims", array.ndim - 1)]
+        made = [two, axes, squares, ir.Node("", "ReduceSum", inputs, keepdims)]
+    else:
+        return False
+    origin.replaced(result, matrix, how)
+    for node in made:
+        node.name = value.name
+        node.metadata_props.update(users[0].node.metadata_props)
+    _instead(value, *made, before=users[0].node)
+    return True
+
+
+def _are_norms(array: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether the numbers are the rows' sums of squares."""
+    rounding = rows.shape[1] * float(np.finfo(rows.dtype).eps)
+    wide = rows.astype(np.float64)
+    return np.allclose(array, _norms(wide, array.shape), rtol=rounding, atol=0)
+
+
+def _norms(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return np.square(rows).sum(1).reshape(shape)
 
 
 def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
@@ -146,15 +196,15 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
     places = g.initializer(model, ir.Value(name=f"{module}_ids"), ids, trains=False)
     node = ir.Node("", "Gather", [weight, places], name=value.name)
     write_scope(node, (*outer, *map(Level, inner)))
-    _instead(value, node, users[0])
+    _instead(value, node, before=users[0])
     return True
 
 
-def _instead(value: ir.Value, node: ir.Node, before: ir.Node) -> None:
-    """Redirect all readers to the node's result, placed before the first of them."""
-    made = node.outputs[0]
+def _instead(value: ir.Value, *nodes: ir.Node, before: ir.Node) -> None:
+    """Redirect all readers to the last node's result, placed before the first of them."""
+    made = nodes[-1].outputs[0]
     made.type, made.shape = value.type, value.shape
     ir.convenience.replace_all_uses_with(value, made)
     owner = g.owner(before)
-    owner.insert_before(before, node)
+    owner.insert_before(before, nodes)
     owner.sort()

@@ -41,6 +41,35 @@ def test_form(case):
     assert line in source, source
 
 
+OBLONG = np.linspace(-1, 2, 20, dtype=np.float32).reshape(5, 4)
+NORMS = (OBLONG**2).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "line"),
+    [
+        ("t_1", OBLONG.T, "x @ self.codebook.T"),
+        ("t_1", OBLONG.T + 1, "self.linear(x)"),
+        ("sum_2", NORMS, "x + (self.codebook**2).sum(1)"),
+        ("sum_2", NORMS[:, None], "x + (self.codebook**2).sum(1, keepdims=True)"),
+        ("sum_2", NORMS * 1.01, "x + self."),
+    ],
+)
+def test_what_a_kept_parameter_gives_is_computed_of_it(name, made, line):
+    """A codebook is one parameter: exporters fold its transpose and its norms."""
+    product, shape = ("MatMul", "B,4") if name == "t_1" else ("Add", "5,5")
+    text = f"p = {product}(x, {name}) s = ReduceSum <keepdims = 0> (w) y = Mul(p, s)"
+    weights = {name: np.ascontiguousarray(made), "q.codebook": OBLONG}
+    model = form(text, weights=weights, x=shape)
+    model.producer_name, model.graph.node[1].input[0] = "pytorch", "q.codebook"
+    noted = model.graph.value_info.add(name=name)
+    noted.metadata_props.add(key=KEY, value=repr(["pow_2", "q.codebook", "val_3"]))
+    source = check_source(model)
+    assert line in source.replace("self.q.", "self."), source
+    apart = source.count("nn.Param(") + source.count("nn.Linear(") > 1
+    assert apart == (line in ("self.linear(x)", "x + self.")), source
+
+
 @pytest.mark.parametrize("other", [SQUARE, -SQUARE])
 def test_copies_of_one_parameter_are_one(other):
     """A module that is called again: its weight is turned for each call."""
