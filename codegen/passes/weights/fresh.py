@@ -3,7 +3,8 @@
 Fresh scales are all ones and fresh biases all zeros, so that exporters and simplifiers
 which store equal tensors once let all layers read the same one. They are weights of one
 layer each, unless it is the same layer that is called again: then one of its neighbours
-reads a matrix that the neighbour of the other call reads too.
+reads a matrix that the neighbour of the other call reads too, and the layer's other
+vectors are the same ones.
 """
 
 from __future__ import annotations
@@ -111,9 +112,24 @@ def _is_vector(value: ir.Value | None) -> bool:
 
 
 def _path(node: ir.Node, index: int) -> str:
-    """The weight's path in the author's model, "" where no scope tells of it."""
+    """The weight's path in the author's model, "" where nothing tells of it.
+
+    The scope does, or the name of the layer's other vector.
+    """
     scope, slot = [level.name for level in scope_of(node)], _slot(node, index)
-    return ".".join((*scope, slot)) if scope and slot else ""
+    if slot is None:
+        return ""
+    for other in _vectors(node, index):
+        layer, _, kind = (other.name or "").rpartition(".")
+        if layer and not scope and kind in _AFFINE and kind != slot:
+            return f"{layer}.{slot}"
+    return ".".join((*scope, slot)) if scope else ""
+
+
+def _vectors(node: ir.Node, index: int) -> list[ir.Value]:
+    """The weights that a layer's operator reads beside this one."""
+    others = [v for i, v in enumerate(node.inputs) if i != index and v is not None]
+    return [v for v in map(g.behind_identities, others) if v.const_value is not None]
 
 
 def _all_are(value: ir.Value, layers: list[list[Use]]) -> bool:
@@ -147,12 +163,13 @@ def _calls(uses: Iterable[Use]) -> Iterator[list[Use]]:
     for use in uses:
         node, index = use
         scope = tuple(level.name for level in scope_of(node))
+        beside = tuple(map(id, _vectors(node, index)))
         if scope:
             by_scope[scope, node.op_type, index].append(use)
         for side, neighbour in _neighbours(node):
             for matrix in _matrices(neighbour):
                 key = (side, node.op_type, index, neighbour.op_type, id(matrix))
-                near[key][neighbour].append(use)
+                near[key, beside][neighbour].append(use)
     yield from by_scope.values()
     for readers in near.values():
         for same in itertools.zip_longest(*readers.values()):

@@ -4,8 +4,8 @@ torch's newer exporter writes beside a constant what it was made of ("folded_fro
 calls it by the function that made it: `exp`, folded from `logit_scale`, is a parameter
 behind an exponential. A mere copy of a parameter gets the parameter's name again, and
 so does a layer's weight that was transposed for a product and has a counted name.
-Rows that were taken from an embedding (at 0, 1, 2, ...) are taken from it again, and the
-transpose and the squared norms of a codebook are computed from the codebook.
+Rows that were taken from an embedding (at 0, 1, 2, ...) are taken from it again, and
+the transpose and the squared norms of a codebook are computed from the codebook.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
 
 
 def _instead(value: ir.Value, *nodes: ir.Node, before: ir.Node) -> None:
-    """Redirect all readers to the last node's result, placed before the first of them."""
+    """Redirect all readers to the last node's result, placed before one of them."""
     made = nodes[-1].outputs[0]
     made.type, made.shape = value.type, value.shape
     ir.convenience.replace_all_uses_with(value, made)

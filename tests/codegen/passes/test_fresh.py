@@ -33,6 +33,9 @@ BIASES = "a = Conv(x, w, h) b = Relu(a) y = Conv(b, v, h)"
 TIED = """a = Gather(w, x) b = LayerNormalization(a, g, h) c = Tanh(b)
     d = LayerNormalization(c, g, h) t = Transpose<perm=[1, 0]>(w) y = MatMul(d, t)"""
 
+APART = """a = Gather(w, x) b = LayerNormalization(a, g, p) c = Gather(w, x)
+    d = LayerNormalization(c, g, q) y = Add(b, d)"""
+
 
 def _vectors(shape: tuple[int, ...] = (4,)) -> dict[str, Any]:
     return {"g": ONES.reshape(shape), "h": ZEROS.reshape(shape)}
@@ -55,6 +58,12 @@ CASES = {
     "one layer twice": (TWICE, _vectors() | _matrices(4, 4, names="w"), ROWS, 24),
     "a batch norm": (BATCH, _vectors(), IMAGE, 8),
     "biases": (BIASES, {"h": ZEROS} | _matrices(4, 4, 1, 1), IMAGE, 40),
+    "norms of one table": (
+        APART,
+        {"g": ONES, "p": ZEROS + 1, "q": ZEROS + 2} | _matrices(6, 4, names="w"),
+        "int64[3]",
+        40,
+    ),
     "a tied head": (TIED, _vectors() | _matrices(6, 4, names="w"), "int64[3]", 40),
 }
 
@@ -66,3 +75,19 @@ def test_layers_have_fresh_vectors_of_their_own(case: str, tmp_path: Path) -> No
     becomes(model)
     source, module = source_of(model, tmp_path)
     assert module.num_params == count, source
+
+
+def test_a_fresh_scale_is_of_the_layer_whose_bias_is_read_beside_it() -> None:
+    """Optimizers drop the scopes of torch's newer exporter, not the weights' names."""
+    names = {"g": "layers.0.norm.weight", "p": "layers.0.norm.bias", "q": "norm.bias"}
+    weights = {"p": ONES / 2, "q": ONES / 3} | {"g": ONES} | _matrices(4, 4)
+    text = NORMS.replace(
+        "b = LayerNormalization(a, g, h)", "b = LayerNormalization(a, g, p)"
+    )
+    model = form(text.replace("g, h", "g, q"), weights=weights, x=ROWS, opset=23)
+    for held in model.graph.initializer:
+        held.name = names.get(held.name, held.name)
+    for node in model.graph.node:
+        for i, name in enumerate(node.input):
+            node.input[i] = names.get(name, name)
+    assert becomes(model).count("nn.LayerNorm(") == 2
