@@ -17,13 +17,13 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
-    rank,
     size,
 )
 from burnish.codegen.readers.microsoft.shared.layouts import (
     to_channels_first,
     to_channels_last,
 )
+from burnish.codegen.weights import constants
 
 LAYOUTS = "com.microsoft.nchwc"
 SMALL, LARGE = 8, 16
@@ -107,17 +107,18 @@ def body(op: Builder, node: ir.Node, block: int | None) -> ir.Value:
 def _filled(
     op: Builder, x: ir.Value | None, channels_last: int, block: int
 ) -> ir.Value:
-    """x with channels of zeros up to whole blocks."""
-    channels = size(x, rank(x) - 1 if channels_last else 1)
-    if channels is None:
-        raise Unreadable("expected an input with a known number of channels")
+    """x with channels of zeros up to whole blocks, counted at run time if need be."""
+    channels = size(x, -1 if channels_last else 1)
     image = to_channels_first(op, x, _IMAGE if channels_last else 0)
-    missing = -channels % block
-    if not missing:
-        made: ir.Value = op.Identity(image)
-        return made
-    padded: ir.Value = op.Pad(image, [0, 0, 0, 0, 0, missing, 0, 0])
-    return padded
+    made: ir.Value
+    if channels is None:
+        missing = op.Mod(op.Neg(op.Shape(image, start=1, end=2)), [block])
+        made = op.Pad(image, op.Concat([0] * 5, missing, [0, 0], axis=0))
+    elif missing := -channels % block:
+        made = op.Pad(image, [0, 0, 0, 0, 0, missing, 0, 0])
+    else:
+        made = op.Identity(image)
+    return made
 
 
 def _upsampled(
@@ -149,6 +150,7 @@ def _conv(op: Builder, node: ir.Node, given: dict[str, object], block: int) -> i
     depthwise = channels == 1 and _groups(node) == len(blocked)
     inner = 1 if depthwise or channels < block else block
     filters = op.value(ordered(blocked, inner, block))
+    constants.mark_weight(op.nodes[-1])
     y = op.make("com.microsoft", "FusedConv", (image, filters, *others), given)
     return y[0]
 

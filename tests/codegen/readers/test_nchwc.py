@@ -15,6 +15,7 @@ from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.readers.microsoft.nchwc import LAYOUTS, ordered
 from tests.codegen.readers.hostile import N, info, model
 from tests.harness.exported import arrays
+from tests.harness.source import source_of
 
 RANDOM = np.random.default_rng(0)
 
@@ -90,6 +91,26 @@ def test_blocks_are_put_in_order(
     (wanted,) = arrays(plain, given)
     (got,) = BurnishBackend.run_model(laid_out, [given])
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_channels_that_nothing_tells_fill_up_at_run_time() -> None:
+    plain, laid_out = images(16, (24, 5), (1, 1))
+    at = [node.op_type for node in laid_out.graph.node].index("ReorderInput")
+    laid_out.graph.node[at].input[0] = "again"
+    laid_out.graph.node.insert(at, N("Reshape", ["v", "sizes"], ["again"]))
+    laid_out.graph.node.insert(at, N("Shape", ["v"], ["sizes"]))
+    given = x(2, 3, 8, 8)
+    (wanted,) = arrays(plain, given)
+    (got,) = BurnishBackend.run_model(laid_out, [given])
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_filters_in_blocks_train(tmp_path: Path) -> None:
+    trained = [
+        source_of(model, tmp_path)[1].num_params
+        for model in images(8, (24, 40), (1, 1))
+    ]
+    assert trained == [24 * 27 + 24 + 24 * 9 + 40 * 24] * 2
 
 
 def test_blocks_of_an_unknown_size_are_refused() -> None:
