@@ -73,6 +73,8 @@ def missing(name: str) -> str:
         return f"{package} is not installed: pip install '.[check]'"
     if package == "setuptools" and int(version(package).partition(".")[0]) < 77:
         return "setuptools is older than 77"
+    if package == "uv_build" and shutil.which("uv-build") is None:
+        return "uv-build is not on the PATH: activate the environment"
     return ""
 
 
