@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.util
 import inspect
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -98,8 +99,17 @@ class Compiled(Generic[P, R]):
         self._lock = threading.RLock()
         self._begin()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies, and what pickle loads, plan their own calls anew."""
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Copies, and what pickle loads, plan their own calls anew.
+
+        A global, such as a decorated function, is found by its name instead.
+        """
+        name = getattr(self._function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
         return type(self), (self._function, self._off, self._precision)
 
     def _begin(self) -> None:

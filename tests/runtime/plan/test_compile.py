@@ -366,6 +366,18 @@ def test_copies_plan_their_own_calls(copied, has_own):
     np.testing.assert_allclose(other(x).numpy() - y.numpy(), moved, atol=1e-6)
 
 
+@burnish.compile
+def decorated(x):
+    return ops.exp(x)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))]
+)
+def test_a_decorated_function_is_found_by_its_name(copied):
+    assert copied(decorated) is decorated
+
+
 def test_many_threads_of_python():
     model = Net()
     fast = burnish.compile(model)
