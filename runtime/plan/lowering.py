@@ -20,9 +20,9 @@ from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.draws import Draw
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.products.gemv import least_in_place
-from burnish.plan.cpu.updates import Update
 from burnish.plan.graph import Graph, Node, Value, changed_by
 from burnish.plan.order import arguments_first
+from burnish.plan.updates import Batch
 from burnish.planned.space import Fetch
 
 
@@ -43,7 +43,7 @@ class Segment:
     fetched: list[Fetch] = dataclasses.field(default_factory=list)
     done: list[int] = dataclasses.field(default_factory=list)
     given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    updates: list[tuple[int, Update]] = dataclasses.field(default_factory=list)
+    updates: Batch | None = None
     draws: list[Draw] = dataclasses.field(default_factory=list)
     threads: int = 1
     notes: bool = False

@@ -7,6 +7,7 @@ done, others who read or assign the parameter wait.
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import weakref
@@ -33,7 +34,10 @@ class Updates:
         rows = {id(step): row for row, step in enumerate(steps)}
         self._made = [(rows[id(each.step)], each) for each in made]
         self._rules = {id(u.rule): (u.rule, u.rule.slots(), u.rule.clip) for u in made}
-        self._kernels = {row: each.step.kind for row, each in self._made}
+        by_rule: dict[int, list[tuple[int, Update]]] = {}
+        for row, each in self._made:
+            by_rule.setdefault(id(each.rule), []).append((row, each))
+        self._by_rule = [Batch(some) for some in by_rule.values()]
         self._seen: dict[int, _Seen] = {}
         self._words = records.view(np.int64).reshape(-1, WORDS)
         self._reals = records.view(np.float64).reshape(-1, WORDS)
@@ -49,29 +53,27 @@ class Updates:
     @property
     def are_known(self) -> bool:
         """Whether the rules have numbers for the next step at its rates."""
-        by_rule: dict[int, list[Update]] = {}
-        for _, each in self._made:
-            by_rule.setdefault(id(each.rule), []).append(each)
         return all(
-            some[0].rule.are_known(_rates_by_path(some)) for some in by_rule.values()
+            some.made[0][1].rule.are_known(some.rates()) for some in self._by_rule
         )
 
-    def within(self, first: int, behind: int) -> list[tuple[int, Update]]:
-        """The updates among these records, each with its own."""
-        return [(row, each) for row, each in self._made if first <= row < behind]
+    def within(self, first: int, behind: int) -> Batch | None:
+        """The updates among these records, each with its own; None without any."""
+        made = [(row, each) for row, each in self._made if first <= row < behind]
+        return Batch(made) if made else None
 
     def begin(
         self,
-        some: Sequence[tuple[int, Update]],
+        some: Batch,
         values: Sequence[Any],
         pointers: Array,
         alive: dict[int, Any],
     ) -> Updating:
         """Let the records of some updates have their arrays and numbers."""
-        rates = _rates(each for _, each in some)
+        rates = [rate for _, rate in some.rates()]
         updating = Updating()
         try:
-            updating.take_turns(each.rule.turns for _, each in some)
+            updating.take_turns(each.rule.turns for _, each in some.made)
             self._point(some, values, pointers, alive, rates, updating)
         except BaseException:
             updating.take_back()
@@ -80,61 +82,97 @@ class Updates:
 
     def _point(
         self,
-        some: Sequence[tuple[int, Update]],
+        some: Batch,
         values: Sequence[Any],
         pointers: Array,
         alive: dict[int, Any],
-        rates: dict[Any, Any],
+        rates: list[Any],
         updating: Updating,
     ) -> None:
-        numbers: dict[Any, tuple[dict[str, Any], list[int]]] = {}
-        slots, addresses = [], []
-        for _, each in some:
-            alive.pop(each.weight.root.buffer.slot, None)
-        updating.take(values[each.place] for _, each in some)
-        for row, each in some:
+        numbers: dict[Any, tuple[str, dict[str, Any], list[int]]] = {}
+        addresses = []
+        for slot in some.weights:
+            alive.pop(slot, None)
+        updating.take(values[each.place] for _, each in some.made)
+        for (row, each), slot, rate in zip(some.made, some.weights, rates, strict=True):
             param: Param = values[each.place]
-            array = updating.of(param)
+            array = alive[slot] = updating.of(param)
             seen = self._seen.get(row)
             if seen is None or not each.rule.is_begun(each.path, seen.state):
                 state = each.rule.begun(each.path, param, array)
                 seen = self._seen[row] = _Seen(each, state)
-            rate = rates[id(each.rate), id(each.module)][each.path]
             key = id(each.rule), seen.state["step"], rate
             if key not in numbers:
-                numbers[key] = each.rule.numbers(seen.state, rate), []
-            numbers[key][1].append(row)
+                numbers[key] = each.step.kind, each.rule.numbers(seen.state, rate), []
+            numbers[key][2].append(row)
             if each.code is not None:
-                code = numbers[key][0]["code"]
+                code = numbers[key][1]["code"]
                 pointers[each.code.buffer.slot] = address(code)
                 alive[each.code.buffer.slot] = code
-            slots += seen.slots
             addresses += seen.found(array)
-            alive.update(zip(seen.slots, (array, *seen.arrays), strict=True))
-        pointers[slots] = addresses
-        for now, rows in numbers.values():
-            self._write(self._kernels[rows[0]], rows, now)
+        pointers[some.slots] = addresses
+        for kernel, now, rows in numbers.values():
+            self._write(kernel, rows, now)
 
     def _write(self, kernel: str, rows: list[int], numbers: dict[str, Any]) -> None:
         """Numbers of records that are of one kernel."""
-        record = BY_NAME[kernel]
-        for column, field in enumerate(record.fields, 2):
-            if field in record.references or field == "count":
-                continue
-            table = self._reals if field in record.reals else self._words
-            table[rows, column] = numbers[field]
+        at = np.array(rows)[:, None]
+        for table, (columns, fields) in zip(
+            (self._words, self._reals), _columns(kernel), strict=True
+        ):
+            if fields:
+                table[at, columns] = [numbers[field] for field in fields]
+
+
+@functools.cache
+def _columns(kernel: str) -> list[tuple[Array, list[str]]]:
+    """Places and names of the numbers that a step gives, whole ones and real ones."""
+    record = BY_NAME[kernel]
+    found: list[list[tuple[int, str]]] = [[], []]
+    for column, field in enumerate(record.fields, 2):
+        if field not in record.references and field != "count":
+            found[field in record.reals].append((column, field))
+    return [(np.array([c for c, _ in one]), [f for _, f in one]) for one in found]
+
+
+class Batch:
+    """Updates that begin together, and what is the same in each of their runs.
+
+    made: each with the row of its record. weights: the slots of their parameters.
+    slots: of parameters and states, in the order of `_Seen.found`.
+    """
+
+    def __init__(self, made: Sequence[tuple[int, Update]]):
+        self.made = made
+        self.weights = [each.weight.root.buffer.slot for _, each in made]
+        spots = [
+            s for _, each in made for s in (each.weight.root, *each.slots.values())
+        ]
+        self.slots = np.array([spot.buffer.slot for spot in spots])
+        self._paths: dict[tuple[int, int], list[Update]] = {}
+        for _, each in made:
+            self._paths.setdefault((id(each.rate), id(each.module)), []).append(each)
+
+    def rates(self) -> Iterator[tuple[str, Any]]:
+        """The path and the rate of each, in this step."""
+        found = {
+            key: rates_of(
+                value_of(some[0].rate), some[0].module, [u.path for u in some]
+            )
+            for key, some in self._paths.items()
+        }
+        for _, each in self.made:
+            yield each.path, found[id(each.rate), id(each.module)][each.path]
 
 
 class _Seen:
-    """The arrays of an update's last run, and where they are."""
+    """The state of an update's last run, and where its arrays are."""
 
     def __init__(self, each: Update, state: dict[str, Any]):
         self.state = state
-        self.arrays = [state[name] for name in each.slots]
-        spots = (each.weight.root, *each.slots.values())
-        self.slots = [spot.buffer.slot for spot in spots]
+        self._arrays = [state[name] for name in each.slots]  # kept for their addresses
         self._base: Any = None
-        self._places = [0, *map(address, self.arrays)]
+        self._places = [0, *map(address, self._arrays)]
 
     def found(self, weight: Array) -> list[int]:
         """The addresses of the weight, which is all of its memory, and of the state."""
@@ -202,23 +240,6 @@ class Updating:
         self._is_done.set()
         while self._turns:
             self._turns.pop().release()
-
-
-def _rates(updates: Iterable[Update]) -> dict[tuple[int, int], Any]:
-    """The rates of all paths, by the `id` of the rate and of the module."""
-    paths: dict[tuple[int, int], list[Update]] = {}
-    for each in updates:
-        paths.setdefault((id(each.rate), id(each.module)), []).append(each)
-    return {
-        key: rates_of(value_of(some[0].rate), some[0].module, [u.path for u in some])
-        for key, some in paths.items()
-    }
-
-
-def _rates_by_path(updates: Sequence[Update]) -> Iterator[tuple[str, Any]]:
-    rates = _rates(updates)
-    for each in updates:
-        yield each.path, rates[id(each.rate), id(each.module)][each.path]
 
 
 def _own(held: list[Array]) -> Array:
