@@ -28,7 +28,10 @@ class GatherElements(OpRun):
     op_domain = ""
 
     def _run(self, data: Any, indices: Any, axis: int | None = None) -> tuple[Any]:
-        return (np.take_along_axis(data, indices, axis or 0),)
+        axis = (axis or 0) % data.ndim
+        near = [slice(n) for n in indices.shape]  # places that have no index are left
+        near[axis] = slice(None)
+        return (np.take_along_axis(data[tuple(near)], indices, axis),)
 
 
 @dataclass(frozen=True)

@@ -64,3 +64,23 @@ def test_more_rows_are_gathered_than_onnx_s_own_takes():
     i = np.arange(200).reshape(100, 2) % 3
     (y,) = evaluated(model, {"x": x, "i": i})
     assert (y == np.take_along_axis(x, i, 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("axis", "indices", "wanted"),
+    [
+        (1, [[2, 0]], [[2, 0]]),
+        (-1, [[1], [2]], [[1], [5]]),
+        (0, [[3, 1]], [[9, 4]]),
+    ],
+)
+def test_indices_may_leave_out_places_of_other_axes(axis, indices, wanted):
+    i = np.array(indices)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> '
+        f"g (float[4, 3] x, int64[{i.shape[0]}, {i.shape[1]}] i) => (float[N, M] y) "
+        f"{{ y = GatherElements<axis = {axis}>(x, i) }}"
+    )
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    (y,) = evaluated(model, {"x": x, "i": i})
+    np.testing.assert_array_equal(y, wanted)
