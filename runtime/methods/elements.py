@@ -25,7 +25,9 @@ class ElementMethods(Variable):
 
     def __getitem__(self, index: Any) -> Tensor:
         if (rows := _rows(index)) is not None and rows[1] < len(self.shape):
-            return ops.take_slices(self, rows[0], axis=rows[1])
+            numbers, axis = rows
+            if numbers.device.inner() is self.device.inner():
+                return ops.take_slices(self, numbers, axis=axis)
         return ops.getitem(self, index=_plain(index))
 
     @explained

@@ -75,6 +75,15 @@ def test_python_numbers_promote_as_numpy(number, a):
     same(Tensor(a) / number, a / number)
 
 
+@pytest.mark.parametrize("far", [0, 1], ids=["x", "index"])
+def test_an_index_on_another_device_goes_where_the_tensor_is(far):
+    x, places = Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1, 0])
+    (x, places)[far].device = Device("cuda")  # in name: the array stays
+    assert x[places].device is x.device
+    assert x[places].data.tolist() == [[3, 4], [1, 2]]
+    assert x[:, places].data.tolist() == [[2, 1], [4, 3]]
+
+
 @given(st.data())
 def test_indexing_is_numpys(data):
     array = data.draw(arrays(shape=nps.array_shapes(max_dims=3, max_side=4)))
