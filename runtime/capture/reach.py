@@ -43,7 +43,10 @@ class Reach:
                     return False
             except LookupError:
                 return False
-        return all(len(holder) == size for holder, size in self._sizes)
+        for holder, size in self._sizes:  # a generator takes longer than few items
+            if len(holder) != size:
+                return False
+        return True
 
     def _reached(self, function: Any) -> dict[str, Module]:
         if id(function) in self._seen:

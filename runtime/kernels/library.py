@@ -43,10 +43,11 @@ class Library:
         self.dots = False  # whether it sums products of bytes in single instructions
         self.bf16 = False  # whether it multiplies bfloat16
         try:
-            same = ctypes.PYFUNCTYPE(number, address)
             held = ctypes.PyDLL(str(file))
+            same = ctypes.PYFUNCTYPE(number, address)
             self.same: Any = same(("same_objects", held))
-            self.all_same: Any = same(("all_same_objects", held))
+            guarded = ctypes.PYFUNCTYPE(number, address, address)
+            self.run_if_same: Any = guarded(("run_if_same", held))
             self.memory_handler: Any = loaded.memory_handler
             self.memory_handler.argtypes = [address]
             self.memory_handler.restype = address

@@ -6,13 +6,14 @@ The library does it where one is loaded, some nanoseconds an object; Python else
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from operator import attrgetter, is_
 from typing import Any
 
 from burnish.kernels.interpreter import is_cpython
-from burnish.kernels.library import loaded
+from burnish.kernels.library import Library, loaded
 
 _FUNCTIONS = (
     "PyDict_Next",
@@ -23,6 +24,9 @@ _FUNCTIONS = (
     "PyErr_Clear",
 )
 """The functions that the library calls, in the order of `objects_record`."""
+
+_LOCK = ("PyEval_SaveThread", "PyEval_RestoreThread")
+"""Those that release and take the interpreter's lock, in that of `guarded_record`."""
 
 
 class Same:
@@ -91,36 +95,39 @@ class Same:
         looked_at: tuple[Sequence[Any], ...] = (self._dicts, self._lists, *groups[3:])
         sizes = [len(each) for each in looked_at]
         self._tables = objects, counts
-        words = (*_functions(), *sizes, *map(ctypes.addressof, self._tables))
+        words = (*_functions(_FUNCTIONS), *sizes, *map(ctypes.addressof, self._tables))
         self._record = (ctypes.c_int64 * len(words))(*words)
         self._function = library.same
 
 
-class Together:
-    """Whether all of some `Same` hold, in one call of the library."""
+def guarded(
+    looks: Sequence[Same], library: Library, first: int, count: int, threads: int
+) -> Callable[[int], int]:
+    """A function that runs records on the table of arrays at an address, if all of
+    `looks` hold, and returns whether they do.
 
-    def __init__(self, parts: Sequence[Same]):
-        self._parts = parts
-        self._function: Any = None
-        records = [part.record for part in parts]
-        library = loaded()
-        if library is None or not all(records):
-            return
-        import ctypes
+    first: the address of the first of `count` records.
+    """
+    records = [look.record for look in looks]
+    if not all(records):
 
-        addresses = [ctypes.addressof(record) for record in records]
-        self._table = (ctypes.c_int64 * (1 + len(records)))(len(records), *addresses)
-        self._function = library.all_same
+        def run(table: int) -> bool:
+            holds = all(look() for look in looks)
+            if holds:
+                library.run(first, count, table, threads)
+            return holds
 
-    def __call__(self) -> bool:
-        if self._function is not None:
-            return bool(self._function(self._table))
-        return all(part() for part in self._parts)
+        return run
+    import ctypes
+
+    addresses = map(ctypes.addressof, records)
+    words = (*_functions(_LOCK), first, count, threads, len(records), *addresses)
+    return partial(library.run_if_same, (ctypes.c_int64 * len(words))(*words))
 
 
-def _functions() -> list[int]:
+def _functions(names: Iterable[str]) -> list[int]:
     """The addresses of the interpreter's functions."""
     import ctypes
 
-    given = (getattr(ctypes.pythonapi, name) for name in _FUNCTIONS)
+    given = (getattr(ctypes.pythonapi, name) for name in names)
     return [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in given]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish.autodiff import wrapped
 from burnish.backend import Device
 from burnish.kernels.direct import address
 from burnish.tensor import Tensor
@@ -206,6 +207,6 @@ class Ends:
         """Put the results among the values; raises Fault where there are none."""
         space.check()
         for place, own in space.given:
-            values[place] = Tensor.wrap(own.copy(), _CPU)
+            values[place] = wrapped(Tensor, own.copy(), _CPU)
         for fetch in self._results:
             values[fetch.place] = fetch.of(alive)

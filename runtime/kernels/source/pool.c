@@ -16,6 +16,7 @@
 
 #include "dot.h"
 #include "call.h"
+#include "run.h"
 #include "table.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -181,8 +182,6 @@ __attribute__((constructor)) static void prepare(void) {
     pthread_atfork(0, 0, locked_by_nobody);
 }
 
-// Execute n < 4096 records with up to `count` threads. A caller that finds the pool
-// busy executes them alone.
 void run(const record_head *t, int64_t n, char *const *arrays, int64_t count) {
     const call c = {arrays};
     if (n == 0) return;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "run.h"
+
 typedef struct {
     int (*dict_next)(void *, ptrdiff_t *, void **, void **);
     ptrdiff_t (*list_size)(void *);
@@ -54,9 +56,21 @@ int64_t same_objects(const objects_record *r) {
     return 1;
 }
 
-// table: how many records, and their addresses.
-int64_t all_same_objects(const int64_t *table) {
-    for (int64_t i = 1; i <= table[0]; i++)
-        if (!same_objects((const objects_record *)(intptr_t)table[i])) return 0;
+typedef struct {
+    void *(*unlock)(void);  // lets go of the interpreter's lock
+    void (*lock)(void *);
+    const record_head *first;
+    int64_t count, threads;
+    int64_t n_looks;
+    const objects_record *looks[];
+} guarded_record;
+
+// Execute records if all objects are the same. Returns whether they are.
+int64_t run_if_same(const guarded_record *r, char *const *arrays) {
+    for (int64_t i = 0; i < r->n_looks; i++)
+        if (!same_objects(r->looks[i])) return 0;
+    void *state = r->unlock();
+    run(r->first, r->count, arrays, r->threads);
+    r->lock(state);
     return 1;
 }

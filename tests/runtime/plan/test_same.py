@@ -10,6 +10,8 @@ import pytest
 import burnish
 from burnish import Tensor, nn
 from burnish.kernels import library, same
+from burnish.kernels.direct import address
+from burnish.kernels.records import VOTES, packed, reference
 from burnish.nn.core.param import Stored
 from tests.runtime.capture.test_capture import CHANGES
 from tests.runtime.plan.checks import same as equal
@@ -82,15 +84,24 @@ def test_a_copy_looks_at_its_own(looks):
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
-def test_several_at_once_notice_what_each_does(looks, part):
+def test_records_run_only_while_all_is_the_same(looks, part):
+    kernels = library()
+    if kernels is None:
+        pytest.skip("there is no C compiler")
+    total, out = np.array([6.0, 0.0]), np.zeros(1)
+    table = np.array([address(total), address(out)], np.int64)
+    ends = {"space": reference(0), "out": reference(1), "rows": 1, "outputs": 1}
+    how = {"groups": 1, "how": VOTES["sum"], "divisor": 2, "is_double": 1}
+    record = np.frombuffer(packed("votes", 1, **ends, **how), np.uint8)
     held = [[1, 2], {"a": 3}, [4]]
     parts = [same.Same([each], [], ()) for each in held]
-    together = same.Together(parts)
-    assert together()
+    run = same.guarded(parts, kernels, address(record), 1, 1)
+    assert run(address(table))
+    assert list(out) == [3]
+    out[:] = 7
     held[part].clear()
-    assert not together()
-    assert not parts[part]()
-    assert same.Together([])()
+    assert not run(address(table))
+    assert list(out) == [7]
 
 
 class Moved(nn.Module):
