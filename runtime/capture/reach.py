@@ -43,10 +43,8 @@ class Reach:
                     return False
             except LookupError:
                 return False
-        for holder, size in self._sizes:  # a generator takes longer than few items
-            if len(holder) != size:
-                return False
-        return True
+        sizes = self._sizes  # mostly none: a generator would take longer than the rest
+        return not sizes or all(len(holder) == size for holder, size in sizes)
 
     def _reached(self, function: Any) -> dict[str, Module]:
         if id(function) in self._seen:
