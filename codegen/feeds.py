@@ -23,6 +23,8 @@ _BATCHES = (BATCH, 1)
 SIZES = (8, 64, 224, 4096)
 #: Those for images: 8 pixels are none behind a few strides.
 _IMAGES = (64, 96, 224)
+#: Those between, for files that take neither the shortest nor the longer ones.
+_FURTHER = (16, 32, 128, 512)
 #: Elements of an input that no test wants: each may be an id, a row of a table.
 _LARGEST = 1 << 22
 #: Elements of a result that the search among a file's numbers may make.
@@ -105,7 +107,8 @@ def _plans(
 ) -> Iterator[Plan]:
     """Sizes that are fixed, those to try for others, and which of these are too many.
 
-    Likely sizes, then those that the layers ask for, then the numbers of the file.
+    Likely sizes, then those that the layers ask for, then the numbers of the file, and
+    last the sizes between the likely ones.
     """
     likely = sizes(model)
     if not left:
@@ -117,6 +120,7 @@ def _plans(
     yield wanted.solved, lengths, lambda _: True
     numbers = _numbers(model, likely)
     yield wanted.solved, numbers, lambda chosen: wanted.largest(chosen) <= _MOST_WITHIN
+    yield wanted.solved, _FURTHER, lambda _: True
 
 
 def _elements(model: ir.Model, chosen: Mapping[str, int]) -> int:

@@ -274,6 +274,18 @@ POSITIONS = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[N, time, 2] x) => (float[N, t, 2] y)
 <float[1, 11, 2] table = {%s}> { y = Add(x, table) }"""
 
+NEITHER_SHORT_NOR_LONG = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, time, 2] x) => (float[N, t, 2] y) {
+    sizes = Shape<start = 1, end = 2>(x) none = Constant<value_int = 0>()
+    time = Squeeze(sizes) one = Constant<value_int = 1>() all = Range(none, time, one)
+    eight = Constant<value_int = 8>() block = Div(all, eight)
+    table = Constant<value_floats = [0.5, 1.0, 2.0, 3.0, 4.0]>()
+    scale = Gather(table, block) last = Constant<value_ints = [-1]>()
+    column = Unsqueeze(scale, last) z = Mul(x, column)
+    ninth = Gather<axis = 1>(x, eight) middle = Constant<value_ints = [1]>()
+    row = Unsqueeze(ninth, middle) y = Add(z, row)
+}"""
+
 
 def halves(count: int) -> str:
     return ", ".join(["0.5"] * count)
@@ -286,6 +298,7 @@ FED = {
     ),
     "square images behind a pool": (SQUARE % halves(216), {"x": (2, 3, 24, 24)}),
     "as many steps as positions": (POSITIONS % halves(22), {"x": (2, 11, 2)}),
+    "a length between": (NEITHER_SHORT_NOR_LONG, {"x": (2, 16, 2)}),
     "a length that the exporter fixed": (FIXED_LENGTH, {"x": (2, 9, 4)}),
     "sound whose batch has no name": (
         SOUND.replace("batch", "s0") % ", ".join(["0.5"] * 400),

@@ -1,10 +1,10 @@
 """Untie weights that nobody has trained: layers of their own that an exporter merged.
 
-Fresh scales are all ones and fresh biases all zeros, so that exporters and simplifiers
-which store equal tensors once let all layers read the same one. They are weights of one
-layer each, unless it is the same layer that is called again: then one of its neighbours
-reads a matrix that the neighbour of the other call reads too, and the layer's other
-vectors are the same ones.
+Fresh scales are all ones, fresh biases all zeros and a PReLU's slopes 0.25, so that
+exporters and simplifiers which store equal tensors once let all layers read the same
+one. They are weights of one layer each, unless it is the same layer that is called
+again: then one of its neighbours reads a matrix that the neighbour of the other call
+reads too, and the layer's other vectors are the same ones.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _SLOTS = {
     "GroupNormalization": _AFFINE,
     "InstanceNormalization": _AFFINE,
     "LayerNormalization": _AFFINE,
+    "PRelu": ("weight",),
     "RMSNormalization": ("weight",),
 }
 _FARTHEST = 64
@@ -66,7 +67,7 @@ def fresh_apart(model: ir.Model, value: ir.Value, account: Account) -> bool:
 
 
 def _is_fresh(value: ir.Value) -> bool:
-    """Whether it is a vector of ones or of zeros."""
+    """Whether it is a vector of ones, of zeros, or of a PReLU's first slopes."""
     tensor = value.const_value
     if tensor is None or len(tensor.shape) == 0:
         return False
@@ -74,7 +75,7 @@ def _is_fresh(value: ir.Value) -> bool:
     if len(sizes) > 1 or tensor.size == 0:
         return False
     values = tensor.numpy().reshape(-1)
-    return values[0] in (0, 1) and bool((values == values[0]).all())
+    return values[0] in (0, 0.25, 1) and bool((values == values[0]).all())
 
 
 def _slot(node: ir.Node, index: int) -> str | None:

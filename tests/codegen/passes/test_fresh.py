@@ -30,6 +30,7 @@ COPIES = """k = Identity(g) l = Identity(h) a = MatMul(x, w)
 NORMS = TWICE.replace("d = MatMul(c, w)", "d = MatMul(c, v)")
 BATCH = "y = BatchNormalization(x, g, h, h, g)"
 BIASES = "a = Conv(x, w, h) b = Relu(a) y = Conv(b, v, h)"
+SLOPES = "a = MatMul(x, w) b = PRelu(a, g) c = MatMul(b, v) y = PRelu(c, g)"
 TIED = """a = Gather(w, x) b = LayerNormalization(a, g, h) c = Tanh(b)
     d = LayerNormalization(c, g, h) t = Transpose<perm=[1, 0]>(w) y = MatMul(d, t)"""
 
@@ -57,6 +58,7 @@ CASES = {
     "copies": (COPIES, _vectors() | _matrices(4, 4), ROWS, 48),
     "one layer twice": (TWICE, _vectors() | _matrices(4, 4, names="w"), ROWS, 24),
     "a batch norm": (BATCH, _vectors(), IMAGE, 8),
+    "slopes": (SLOPES, {"g": ONES[:1] / 4} | _matrices(4, 4), ROWS, 34),
     "biases": (BIASES, {"h": ZEROS} | _matrices(4, 4, 1, 1), IMAGE, 40),
     "norms of one table": (
         APART,
