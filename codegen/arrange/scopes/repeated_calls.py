@@ -154,7 +154,9 @@ def _split(
             modules[statement.scope[depth]].append(statement)
     for level, inside in modules.items():
         calls = _calls(inside, weights)
-        if not _are_alike(calls) or _is_a_part_called(calls, depth, weights):
+        is_own = any(len(s.scope) == depth + 1 for s in inside if weights[id(s)])
+        is_one = is_own and not _are_alike(calls)
+        if is_one or _is_a_part_called(calls, depth, weights):
             calls = [inside]
         for number, call in enumerate(calls):
             if number:
@@ -171,7 +173,7 @@ def _split(
 def _are_alike(calls: list[list[Statement]]) -> bool:
     """Whether each call does what the first does, or leaves out some of it.
 
-    A module that reads a parameter twice is no module that is called twice.
+    A module that reads a parameter of its own twice is no module that is called twice.
     """
     first, *others = (set(map(_what, call)) for call in calls)
     return all(first <= other or other <= first for other in others)
