@@ -39,6 +39,7 @@ def run(
         try:
             compute, version = start(path)
         except ModuleNotFoundError:
+            problems.append(f"{name}: not installed (pip install {name})")
             continue
         except Exception as error:  # both raise many kinds
             problems.append(f"{name}: {_short(error)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -348,6 +350,24 @@ def test_where_nothing_runs_the_verdict_says_what_layers_ask_for(tmp_path):
     onnx.save(onnx.parser.parse_model(UNFIT % (halves(33), halves(9))), path)
     (tmp_path / "m.py").touch()
     with pytest.raises(VerifyError, match="ask for bands = 11, frames >= 9"):
+        verify(path, tmp_path)
+
+
+ZIPPED = """<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>
+g (float[rows, 2] x) => (seq(map(int64, float)) y) {
+    y = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1]>(x)
+}"""
+
+
+def test_where_onnx_lacks_an_operator_a_missing_onnxruntime_is_named(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(ZIPPED), path)
+    (tmp_path / "m.py").touch()
+    wanted = r"onnxruntime: not installed \(pip install onnxruntime\); onnx: .*ZipMap"
+    with pytest.raises(VerifyError, match=wanted):
         verify(path, tmp_path)
 
 
