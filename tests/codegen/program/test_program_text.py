@@ -250,6 +250,14 @@ def test_what_is_printed_is_parsed_as_the_same(program: Program) -> None:
     assert str(read) == str(program)
 
 
+@pytest.mark.parametrize(
+    "item", ["(None + None)", "(1 < 2)", "(1 if None else 2)", "(1 or 2)"]
+)
+def test_a_list_of_computed_numbers_is_no_plain_list(item: str) -> None:
+    text = TEXT.replace("u[i,]", f"[{item}]")
+    assert str(Program.parse(text)) == text
+
+
 def test_other_programs_are_distinguished() -> None:
     one = Program.parse(TEXT)
     for before, after in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from burnish.codegen.arrange.analysis.shape_contracts import shape_text
+from burnish.codegen.arrange.classes.bind import handed_of
 from burnish.codegen.arrange.classes.branches import are_twins
 from burnish.codegen.arrange.classes.buffer_init import start
 from burnish.codegen.arrange.classes.members import is_mask
@@ -160,6 +161,16 @@ def _is_loop(*sizes: int) -> bool:
 def _buffer(*numbers: float) -> Weight:
     array = np.array(numbers, np.float32)
     return Weight("table", "float32", array.shape, lambda: array, trained=False)
+
+
+def _handed_tables() -> bool:
+    """Whether a module's two calls are given their tables of 65 numbers."""
+
+    def call(number: float) -> Assign:
+        table = _buffer(*[number] * 65)
+        return Assign((Value(),), (Level("f", call=int(number)),), table)
+
+    return bool(handed_of(map(call, (0, 1))))
 
 
 def _starts_as(function: str, *numbers: float) -> bool:
@@ -460,6 +471,12 @@ ARRANGING = (
         ),
     ),
     # --- members and buffers ---
+    Threshold(
+        "arrange.classes.bind._TINY",
+        65,
+        "the position table of each call as the caller's number",
+        _handed_tables,
+    ),
     Threshold(
         "arrange.classes.branches._LEAST",
         1,

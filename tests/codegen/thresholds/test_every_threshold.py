@@ -37,6 +37,7 @@ WORK = {
     "passes.recurrent.layer._LARGEST",
     "passes.rules.attention.masks.LARGEST",
     "passes.rules.attention.masks._LONGEST_ROW",
+    "passes.shapes.fitting._MOST",
     "passes.shapes.propagate._LARGEST",
     "passes.shapes.propagate._SHORT",
     "passes.weights.fresh._FARTHEST",
