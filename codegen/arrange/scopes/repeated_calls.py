@@ -131,7 +131,8 @@ def _with_owners(statements: Sequence[Statement]) -> None:
         else:
             whole = modules.pop() if len(modules) == 1 else ()
         outer = len(whole) - len(path)
-        if not path or outer < 1 or whole not in known:
+        is_around = whole[: len(path)] == path  # a hook of its part's, as weight norm's
+        if outer < 1 or whole not in known or is_around:
             continue
         names = zip(path, whole[outer:], strict=True)
         if all(re.fullmatch(rf"{re.escape(w)}(_\d+)?", p) for p, w in names):
