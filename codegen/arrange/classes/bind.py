@@ -17,7 +17,12 @@ from burnish.codegen.arrange.classes.members import (
     weight_name,
 )
 from burnish.codegen.arrange.scopes.group_kind import free_weights
-from burnish.codegen.arrange.scopes.grouping import Group, is_number, scope_of
+from burnish.codegen.arrange.scopes.grouping import (
+    Group,
+    is_number,
+    module_of,
+    scope_of,
+)
 from burnish.codegen.program import (
     Block,
     Expression,
@@ -45,7 +50,7 @@ def homes_of(statements: Iterable[Statement]) -> dict[Weight, Path]:
         for weight in free_weights([statement]):
             if weight.source is not None:
                 readers[weight].add(path_of(statement.scope))
-    homes = {weight: tuple(weight.path.split(".")[:-1]) for weight in readers}
+    homes = {weight: module_of(weight) for weight in readers}
     return {
         weight: homes[weight]
         for weight, paths in readers.items()

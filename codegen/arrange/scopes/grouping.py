@@ -211,6 +211,16 @@ def scope_of(group: Group) -> Scope:
     return scope[: depth + 1]
 
 
+def level_names(scope: Scope) -> tuple[str, ...]:
+    """The attribute names of a scope's levels."""
+    return tuple(level.name for level in scope)
+
+
+def module_of(weight: Weight) -> tuple[str, ...]:
+    """The path of the module that a weight's name says it is of."""
+    return tuple(weight.path.split(".")[:-1])
+
+
 def statements_of(item: Item) -> list[Statement]:
     """The statements of an item and of the groups inside it, in order."""
     if isinstance(item, Group):

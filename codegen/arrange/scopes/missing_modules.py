@@ -15,8 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from burnish.codegen.arrange.scopes.grouping import leaves
-from burnish.codegen.program import Layer, Level, Scope, Statement, Weight
+from burnish.codegen.arrange.scopes.grouping import leaves, level_names, module_of
+from burnish.codegen.program import Layer, Level, Statement, Weight
 
 _Path = tuple[str, ...]
 _PARTS = "parametrizations"
@@ -34,18 +34,18 @@ def _complete(statements: Sequence[Statement]) -> None:
     reads = Counter(id(w) for s in statements for w in _of_layers(s))
     children: dict[tuple[_Path, str], set[_Path]] = defaultdict(set)
     for statement in statements:
-        path = _names(statement.scope)
+        path = level_names(statement.scope)
         for weight in _of_layers(statement):
             if reads[id(weight)] == 1:
-                number, known = _called(path, _module(weight))
-                for before, after in _aligned(known, _module(weight)):
+                number, known = _called(path, module_of(weight))
+                for before, after in _aligned(known, module_of(weight)):
                     children[before, number].add(after)
         for weight in _free(statement):
-            if _is_part(path, _module(weight)):
-                children[path, ""].add(_module(weight))
+            if _is_part(path, module_of(weight)):
+                children[path, ""].add(module_of(weight))
     whole = {key: found.pop() for key, found in children.items() if len(found) == 1}
     for statement in statements:
-        path = _names(statement.scope)
+        path = level_names(statement.scope)
         number, bare = _counted(path)
         depth = _known(whole, number, bare) if number else 0
         if depth:
@@ -111,7 +111,7 @@ def _to_owners(statements: Sequence[Statement]) -> None:
     The module around may read a weight that the module itself reads.
     """
     scopes = {
-        _names(s.scope)[:n]: s.scope[:n]
+        level_names(s.scope)[:n]: s.scope[:n]
         for s in statements
         for n in range(1, len(s.scope) + 1)
     }
@@ -119,11 +119,11 @@ def _to_owners(statements: Sequence[Statement]) -> None:
         weight
         for statement in statements
         for weight in _free(statement)
-        if _names(statement.scope) == _module(weight)
+        if level_names(statement.scope) == module_of(weight)
     }
     for statement in statements:
-        path = _names(statement.scope)
-        modules = {_module(w) for w in _free(statement) if w not in own}
+        path = level_names(statement.scope)
+        modules = {module_of(w) for w in _free(statement) if w not in own}
         if len(modules) == 1:
             module = modules.pop()
             inside = len(module) > len(path) and module[: len(path)] == path
@@ -144,11 +144,3 @@ def _free(statement: Statement) -> Iterator[Weight]:
             continue
         if expression.source.named:
             yield expression
-
-
-def _names(scope: Scope) -> _Path:
-    return tuple(level.name for level in scope)
-
-
-def _module(weight: Weight) -> _Path:
-    return tuple(weight.path.split(".")[:-1])

@@ -12,7 +12,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from burnish.codegen.arrange.scopes.grouping import every_weight, weights_of
+from burnish.codegen.arrange.scopes.grouping import (
+    every_weight,
+    level_names,
+    module_of,
+    weights_of,
+)
 from burnish.codegen.program import (
     Assign,
     BinOp,
@@ -20,7 +25,6 @@ from burnish.codegen.program import (
     Layer,
     Level,
     Method,
-    Scope,
     Statement,
     UnaryOp,
 )
@@ -50,7 +54,7 @@ def _without_counts(
     """Call "fc_1" "fc" where it is that module, called again."""
     below: dict[_Path, set[int]] = defaultdict(set)
     for statement in statements:
-        path = _path(statement.scope)
+        path = level_names(statement.scope)
         for depth in range(1, len(path) + 1):
             below[path[:depth]].update(weights[id(statement)])
     counted = {
@@ -68,17 +72,13 @@ def _without_counts(
         if not below[path] and (base in parents or path[:-1] in parents):
             again.add(path)
     for statement in statements:
-        path = _path(statement.scope)
+        path = level_names(statement.scope)
         statement.scope = tuple(
             replace(level, name=counted[path[: depth + 1]][-1])
             if path[: depth + 1] in again
             else level
             for depth, level in enumerate(statement.scope)
         )
-
-
-def _path(scope: Scope) -> _Path:
-    return tuple(level.name for level in scope)
 
 
 # --- calls from outside of a module ---
@@ -90,13 +90,13 @@ def _join_uncalled(statements: Sequence[Statement]) -> None:
     torch's newer exporter says the classes of the modules that are called.
     """
     called = {
-        _path(s.scope)[: depth + 1]
+        level_names(s.scope)[: depth + 1]
         for s in statements
         for depth, level in enumerate(s.scope)
         if level.kind
     }
     for statement in statements:
-        scope, path = statement.scope, _path(statement.scope)
+        scope, path = statement.scope, level_names(statement.scope)
         inner = [
             depth
             for depth, level in enumerate(scope[:-1])
@@ -117,12 +117,14 @@ def _with_owners(statements: Sequence[Statement]) -> None:
     layer calls its part.
     """
     known = {
-        _path(s.scope)[:depth] for s in statements for depth in range(len(s.scope) + 1)
+        level_names(s.scope)[:depth]
+        for s in statements
+        for depth in range(len(s.scope) + 1)
     }
     called: _Path = ()
     for statement in statements:
-        path = _path(statement.scope)
-        modules = {tuple(w.path.split(".")[:-1]) for w in every_weight(statement)}
+        path = level_names(statement.scope)
+        modules = set(map(module_of, every_weight(statement)))
         if path and not modules and path[:1] == called[-1:]:
             counted = _AGAIN.fullmatch(path[-1])
             whole = (*called, *path[1:])
@@ -204,7 +206,7 @@ def _is_a_part_called(
     One part has all weights, and the calls would not be of the same statements: what
     runs before the module's loop is in the first, what runs behind it in the last.
     """
-    paths = [[_path(s.scope)[depth + 1 :] for s in call] for call in calls]
+    paths = [[level_names(s.scope)[depth + 1 :] for s in call] for call in calls]
     within = {
         path[:1]
         for call, of_call in zip(calls, paths, strict=True)
