@@ -7,6 +7,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -80,13 +81,13 @@ def tries(
     held = {n for v in model.graph.inputs if v.name in given for n in names_of(v)}
     left = {n: b for n, b in dimensions(model).items() if n not in dims.keys() | held}
     batches = _BATCHES if any(left.values()) else _BATCHES[:1]
-    for solved, lengths, fits in _plans(model, left, dims):
-        wanted = {n: size for n, size in solved.items() if n in left} | dict(dims)
-        for batch, size in itertools.product(batches, lengths):
+    for plan in _plans(model, left, dims):
+        wanted = {n: size for n, size in plan.fixed.items() if n in left} | dict(dims)
+        for batch, size in itertools.product(batches, plan.lengths):
             for leading in (False, True):
                 counts = dimensions(model, leading=leading)
                 chosen = {n: batch if b else size for n, b in counts.items()} | wanted
-                if _elements(model, chosen) <= _LARGEST and fits(chosen):
+                if _elements(model, chosen) <= _LARGEST and plan.fits(chosen):
                     yield make(
                         model,
                         given=given,
@@ -99,28 +100,38 @@ def tries(
                     break
 
 
-Plan = tuple[Mapping[str, int], Sequence[int], Callable[[Mapping[str, int]], bool]]
+@dataclass(frozen=True)
+class _Plan:
+    """Sizes of open dimensions to try: those that are fixed, and one for all others.
+
+    largest: elements of the largest result at sizes, where these are limited.
+    """
+
+    lengths: Sequence[int]
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    largest: Callable[[Mapping[str, int]], int] | None = None
+
+    def fits(self, chosen: Mapping[str, int]) -> bool:
+        """Whether no result has too many elements."""
+        return self.largest is None or self.largest(chosen) <= _MOST_WITHIN
 
 
 def _plans(
     model: ir.Model, left: Mapping[str, bool], dims: Mapping[str, int]
-) -> Iterator[Plan]:
-    """Sizes that are fixed, those to try for others, and which of these are too many.
+) -> Iterator[_Plan]:
+    """Likely sizes, then those that the layers ask for, then the numbers of the file.
 
-    Likely sizes, then those that the layers ask for, then the numbers of the file, and
-    last the sizes between the likely ones.
+    Last come the sizes between the likely ones.
     """
     likely = sizes(model)
     if not left:
-        yield {}, likely[:1], lambda _: True
+        yield _Plan(likely[:1])
         return
-    yield {}, likely, lambda _: True
+    yield _Plan(likely)
     wanted = fit(model, dims)
-    lengths = list(dict.fromkeys((*likely, *wanted.least.values())))
-    yield wanted.solved, lengths, lambda _: True
-    numbers = _numbers(model, likely)
-    yield wanted.solved, numbers, lambda chosen: wanted.largest(chosen) <= _MOST_WITHIN
-    yield wanted.solved, _FURTHER, lambda _: True
+    yield _Plan(list(dict.fromkeys((*likely, *wanted.least.values()))), wanted.solved)
+    yield _Plan(_numbers(model, likely), wanted.solved, wanted.largest)
+    yield _Plan(_FURTHER, wanted.solved)
 
 
 def _elements(model: ir.Model, chosen: Mapping[str, int]) -> int:
