@@ -8,7 +8,7 @@ A spec is a dtype ("any" for every one) and, in brackets, one entry for each axi
 size, a name (the same size for every use of the name in one call), `?` or `_` for any
 size, `...` for any number of axes. Without brackets every shape will do; `int64[]` is a
 scalar. Arrays, lists and numbers become tensors on the module's device; lists and
-numbers take the spec's dtype. None passes.
+numbers take the spec's dtype. None passes where it is the argument's default.
 """
 
 from __future__ import annotations
@@ -82,21 +82,30 @@ def accepts(**specs: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     inputs = {name: spec(text) for name, text in specs.items()}
 
     def decorate(forward: Callable[..., R]) -> Callable[..., R]:
-        names = list(inspect.signature(forward).parameters)
+        parameters = inspect.signature(forward).parameters
+        names = list(parameters)
         for name in inputs:
             if name not in names[1:]:
                 raise TypeError(f"accepts: {forward.__qualname__} has no {name!r}")
         checks = [(names.index(name) - 1, name, s) for name, s in inputs.items()]
+        optional = {name for name in inputs if parameters[name].default is None}
 
         @functools.wraps(forward)
         def checked(self: Any, /, *args: Any, **options: Any) -> Any:
             places = list(args)
             bound: dict[str, tuple[int, str]] = {}
             for place, name, wanted in checks:
-                if place < len(places):
-                    places[place] = _take(self, name, places[place], wanted, bound)
-                elif name in options:
-                    options[name] = _take(self, name, options[name], wanted, bound)
+                is_placed = place < len(places)
+                if not is_placed and name not in options:
+                    continue
+                value = places[place] if is_placed else options[name]
+                if value is None and name in optional:
+                    continue
+                value = _take(self, name, value, wanted, bound)
+                if is_placed:
+                    places[place] = value
+                else:
+                    options[name] = value
             return forward(self, *places, **options)
 
         made: Any = checked
@@ -109,9 +118,9 @@ def accepts(**specs: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
 def _take(
     module: Any, name: str, value: Any, wanted: Spec, bound: dict[str, tuple[int, str]]
 ) -> Any:
-    """`value` as a tensor that fits; None as it is."""
+    """`value` as a tensor that fits."""
     if value is None:
-        return None
+        raise InputError(f"{_where(module)}: {name} is None, expected {wanted.text}")
     if not isinstance(value, Variable):
         value = _tensor(module, name, value, wanted)
     if wanted.dtype is not None and value.dtype != wanted.dtype:

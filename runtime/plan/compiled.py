@@ -9,7 +9,7 @@ import inspect
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -536,7 +536,7 @@ def compile(
         raise InputError(
             f"compile: expected a tolerance from 0 to below 1, got {tolerance!r}"
         )
-    if isinstance(off, str):
+    if isinstance(off, str) or not isinstance(off, Collection):
         raise InputError(f"compile: expected a tuple of names as off, got {off!r}")
     if unknown := [name for name in off if name not in may_be_off()]:
         meant = close(unknown[0], may_be_off())

@@ -46,8 +46,8 @@ class Layer(Module):
                     raise
                 if args and not hasattr(args[0], "shape"):
                     raise InputError(
-                        f"{name}: expected a tensor or an array, "
-                        f"got a {type(args[0]).__name__}"
+                        f"{name}: {_words(type(self).forward)[1]}: expected a tensor "
+                        f"or an array, got a {type(args[0]).__name__}"
                     ) from error
                 if isinstance(error, BurnishError):
                     error.args = (_named(name, str(error)),)

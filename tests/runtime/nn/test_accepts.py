@@ -52,6 +52,7 @@ def test_tensors_and_none_pass_as_they_are():
             (np.zeros((4, 2, 5), np.float32),),
             "Model.forward: images has shape (4, 2, 5), expected float32[batch, 2, 3]",
         ),
+        ((None,), "Model.forward: images is None, expected float32[batch, 2, 3]"),
         (
             (np.zeros((4, 2, 3)),),
             "Model.forward: images has dtype float64, expected float32[batch, 2, 3]",

@@ -159,7 +159,7 @@ def test_a_plain_array_will_do(layer):
 
 def test_what_does_not_fit_is_reported_with_the_layers_name():
     x = Tensor(np.ones((2, 3), np.float32))
-    with pytest.raises(InputError, match=r"Bilinear: expected a tensor .* got a list"):
+    with pytest.raises(InputError, match=r"Bilinear: a: expected .* got a list"):
         nn.Bilinear(3, 3, 2)([1.0], x)
     with pytest.raises(InputError, match=r"Bilinear: got \(2, 3\), list: "):
         nn.Bilinear(3, 3, 2)(x, [1.0])
@@ -209,7 +209,8 @@ MESSAGES = [
 )
 @pytest.mark.parametrize("layer", [nn.Linear(2, 3), nn.Conv1d(2, 3, 1), nn.Flatten()])
 def test_what_is_no_array_is_reported(layer, given, kind):
-    message = f"{type(layer).__name__}: expected a tensor or an array, got a {kind}"
+    name = type(layer).__name__
+    message = f"^{name}: x: expected a tensor or an array, got a {kind}$"
     with pytest.raises(InputError, match=message):
         layer(given)
 

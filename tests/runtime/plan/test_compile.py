@@ -339,8 +339,9 @@ def test_errors_are_those_of_the_plain_call():
         burnish.compile(3)
     with pytest.raises(InputError, match="a tolerance from 0 to below 1, got 'x'"):
         burnish.compile(Net(), tolerance="x")
-    with pytest.raises(InputError, match="expected a tuple of names as off"):
-        burnish.compile(Net(), off="conv")
+    for off in ("conv", None, 3):
+        with pytest.raises(InputError, match="expected a tuple of names as off"):
+            burnish.compile(Net(), off=off)
     with pytest.raises(InputError, match=r"got 'winogard'; is 'winograd' meant\?"):
         burnish.compile(Net(), off=("conv", "winogard"))
 
