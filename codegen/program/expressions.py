@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from burnish.codegen.program.leaves import Change, Expression, Weight
+from burnish.codegen.program.leaves import Expression, Weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,13 +15,7 @@ class Call(Expression):
     function: str
     args: tuple[Expression, ...] = ()
     options: tuple[tuple[str, Expression], ...] = ()
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.args + tuple(value for _, value in self.options)
-
-    def rebuilt(self, change: Change) -> Expression:
-        options = tuple((name, change(value)) for name, value in self.options)
-        return replace(self, args=tuple(map(change, self.args)), options=options)
+    parts = ("args", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +39,7 @@ class Method(Expression):
     name: str
     args: tuple[Expression, ...] = ()
     options: tuple[tuple[str, Expression], ...] = ()
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.target, *self.args, *(value for _, value in self.options))
-
-    def rebuilt(self, change: Change) -> Expression:
-        options = tuple((name, change(value)) for name, value in self.options)
-        args = tuple(map(change, self.args))
-        return replace(self, target=change(self.target), args=args, options=options)
+    parts = ("target", "args", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +48,7 @@ class Attribute(Expression):
 
     target: Expression
     name: str
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.target,)
-
-    def rebuilt(self, change: Change) -> Expression:
-        return replace(self, target=change(self.target))
+    parts = ("target",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +58,7 @@ class BinOp(Expression):
     operator: str
     left: Expression
     right: Expression
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.left, self.right
-
-    def rebuilt(self, change: Change) -> Expression:
-        return replace(self, left=change(self.left), right=change(self.right))
+    parts = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +67,7 @@ class UnaryOp(Expression):
 
     operator: str
     operand: Expression
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def rebuilt(self, change: Change) -> Expression:
-        return replace(self, operand=change(self.operand))
+    parts = ("operand",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +77,7 @@ class Conditional(Expression):
     then: Expression
     condition: Expression
     otherwise: Expression
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.then, self.condition, self.otherwise
-
-    def rebuilt(self, change: Change) -> Expression:
-        return Conditional(*map(change, self.children()))
+    parts = ("then", "condition", "otherwise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +86,7 @@ class ListOrTuple(Expression):
 
     items: tuple[Expression, ...]
     brackets: str = "[]"
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.items
-
-    def rebuilt(self, change: Change) -> Expression:
-        return replace(self, items=tuple(map(change, self.items)))
+    parts = ("items",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,12 +94,7 @@ class Keyed(Expression):
     """A dict with strings for keys: `{"a": b}`."""
 
     items: tuple[tuple[str, Expression], ...]
-
-    def children(self) -> tuple[Expression, ...]:
-        return tuple(value for _, value in self.items)
-
-    def rebuilt(self, change: Change) -> Expression:
-        return Keyed(tuple((key, change(value)) for key, value in self.items))
+    parts = ("items",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +104,7 @@ class Slice(Expression):
     start: Expression | None = None
     stop: Expression | None = None
     step: Expression | None = None
-
-    def children(self) -> tuple[Expression, ...]:
-        return tuple(p for p in (self.start, self.stop, self.step) if p is not None)
-
-    def rebuilt(self, change: Change) -> Expression:
-        parts = (self.start, self.stop, self.step)
-        return Slice(*(None if p is None else change(p) for p in parts))
+    parts = ("start", "stop", "step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,12 +113,7 @@ class Subscript(Expression):
 
     target: Expression
     keys: tuple[Expression, ...]
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.target, *self.keys)
-
-    def rebuilt(self, change: Change) -> Expression:
-        return Subscript(change(self.target), tuple(map(change, self.keys)))
+    parts = ("target", "keys")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +129,7 @@ class Layer(Expression):
     options: dict[str, Any]
     weights: dict[str, Weight]
     inputs: tuple[Expression, ...]
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.inputs
-
-    def rebuilt(self, change: Change) -> Expression:
-        return replace(self, inputs=tuple(map(change, self.inputs)))
+    parts = ("inputs",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +146,7 @@ class ModuleCall(Expression):
     target: Expression
     inputs: tuple[Expression, ...]
     options: tuple[tuple[str, Expression], ...] = ()
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.target, *self.inputs, *(value for _, value in self.options))
-
-    def rebuilt(self, change: Change) -> Expression:
-        options = tuple((name, change(value)) for name, value in self.options)
-        return ModuleCall(change(self.target), tuple(map(change, self.inputs)), options)
+    parts = ("target", "inputs", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +155,7 @@ class Numbered(Expression):
 
     stem: str
     index: Expression
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.index,)
-
-    def rebuilt(self, change: Change) -> Expression:
-        return Numbered(self.stem, change(self.index))
+    parts = ("index",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,9 +170,4 @@ class Repeat(Expression):
     count: Expression
     name: Numbered | None = None
     fixed: bool = False
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.item, self.count)
-
-    def rebuilt(self, change: Change) -> Expression:
-        return replace(self, item=change(self.item), count=change(self.count))
+    parts = ("item", "count")

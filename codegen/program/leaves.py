@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -20,17 +20,37 @@ class Expression:
 
     dtype: str | None = None
     shape: Shape | None = None
+    #: The fields with expressions: one, none, a tuple, or pairs of a name and one.
+    parts: ClassVar[tuple[str, ...]] = ()
 
     def children(self) -> tuple[Expression, ...]:
-        return ()
+        found: list[Expression] = []
+        for name in self.parts:
+            held = getattr(self, name)
+            if isinstance(held, tuple):
+                found += [each[1] if isinstance(each, tuple) else each for each in held]
+            elif held is not None:
+                found.append(held)
+        return tuple(found)
 
     def rebuilt(self, change: Change) -> Expression:
         """The same expression over changed children."""
-        return self
+        if not self.parts:
+            return self
+        made = {name: _changed(getattr(self, name), change) for name in self.parts}
+        return replace(self, **made)  # type: ignore[type-var]
 
     @property
     def rank(self) -> int | None:
         return None if self.shape is None else len(self.shape)
+
+
+def _changed(held: Any, change: Change) -> Any:
+    if isinstance(held, Expression):
+        return change(held)
+    if isinstance(held, tuple):
+        return tuple([_changed(each, change) for each in held])
+    return held
 
 
 @dataclass(eq=False)
