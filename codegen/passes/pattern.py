@@ -125,6 +125,12 @@ class Match:
     def __getitem__(self, name: str) -> ir.Value:
         return self.values[name]
 
+    def number(self, name: str) -> float:
+        """The number in a constant of one element, as a rule's check has found it."""
+        found = scalar(self.values[name])
+        assert found is not None
+        return found
+
 
 #: Why a match is no match after all; None if it is one.
 Check = Callable[[Match], str | None]

@@ -140,10 +140,7 @@ def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:
         return None
     if node.op_type == "Size":
         return [ir.tensor(np.array(g.elements(dims), np.int64))]
-    start = g.attribute(node, "start", 0)
-    end = g.attribute(node, "end", None)
-    assert isinstance(start, int)
-    assert end is None or isinstance(end, int)
+    start, end = node.attributes.get_int("start"), node.attributes.get_int("end")
     return [ir.tensor(np.array(dims[start:end], np.int64))]
 
 

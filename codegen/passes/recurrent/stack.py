@@ -120,21 +120,16 @@ def _options(node: ir.Node) -> list[ir.Attr]:
 
 
 def _depth(node: ir.Node) -> int:
-    depth = g.attribute(node, "layers", 1)
-    assert isinstance(depth, int)
-    return depth
+    return node.attributes.get_int("layers", 1)
 
 
 def _directions(node: ir.Node) -> int:
-    directions = g.attribute(node, "directions", 1)
-    assert isinstance(directions, int)
-    return directions
+    return node.attributes.get_int("directions", 1)
 
 
 def _weights(node: ir.Node) -> Sequence[ir.Value | None]:
-    return node.inputs[
-        1 : 1 + _depth(node) * (3 if g.attribute(node, "bias", 1) else 2)
-    ]
+    each = 3 if g.attribute(node, "bias", 1) else 2
+    return node.inputs[1 : 1 + _depth(node) * each]
 
 
 def _states(node: ir.Node) -> Sequence[ir.Value | None]:

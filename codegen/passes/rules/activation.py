@@ -1,6 +1,6 @@
-"""Fuse decomposed activations: Gelu, Swish, Mish, Softmax.
+"""Fuse decomposed activations: Gelu, Swish, Mish, Softplus.
 
-Those that they write case by case are in `shrink.py`.
+Those that exporters write case by case are in `piecewise.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ import math
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, scalar
+from burnish.codegen.passes.graph import constant, scalar
 from burnish.codegen.passes.pattern import (
     Any,
+    Check,
     Match,
     Pattern,
     Rule,
@@ -38,6 +39,8 @@ def _half_x_times(one_plus: Pattern) -> Pattern:
 
 _ERF = 1 + op("Erf", either(x / math.sqrt(2), x * math.sqrt(0.5)))
 _CUBE = either(op("Pow", x, 3), (x * x) * x)
+_ONE_PLUS_POWER = 1 + op("Exp", op("Neg", x))
+_CLIPPED = op("Clip", x + 3, 0, 6)
 _C = 0.044715
 _K = math.sqrt(2 / math.pi)
 _CUBED = either((x * x) * _C, (x * _C) * x)
@@ -51,26 +54,24 @@ _TANH = 1 + op(
 )
 
 
-def _node(op_type: str, found: Match, **attributes: float | str) -> ir.Node:
-    return ir.Node(
-        "",
-        op_type,
-        [found["x"]],
-        [
-            ir.AttrString(k, v) if isinstance(v, str) else ir.AttrFloat32(k, v)
-            for k, v in attributes.items()
-        ],
-    )
+def _form(
+    name: str,
+    pattern: Pattern,
+    op_type: str,
+    version: int,
+    check: Check = accept,
+    **attributes: float | str,
+) -> Rule:
+    """The rule for one way to write an activation of x."""
 
+    def made(found: Match) -> ir.Node:
+        return ir.node(op_type, [found["x"]], attributes)
 
-def _gelu_tanh(found: Match) -> ir.Node:
-    return _node("Gelu", found, approximate="tanh")
+    return Rule(name, pattern, check, made, ("", op_type, version))
 
 
 def _quick(found: Match) -> ir.Node:
-    number = scalar(found["alpha"])
-    assert number is not None
-    return _node("Swish", found, alpha=number)
+    return ir.node("Swish", [found["x"]], {"alpha": found.number("alpha")})
 
 
 def _alpha_is_number(found: Match) -> str | None:
@@ -82,9 +83,8 @@ def _leaves_softplus(found: Match) -> str | None:
     if found["x"].dtype == ir.DataType.DOUBLE:
         return "double precision tells it from x"
     above = scalar(found["above"])
-    return (
-        None if above is not None and above >= _LINEAR_FROM else "it begins too early"
-    )
+    late = above is not None and above >= _LINEAR_FROM
+    return None if late else "it begins too early"
 
 
 _LINEAR_FROM = 20
@@ -94,16 +94,14 @@ _SOFT = op("Softplus", _STEEP) / Scalar("beta")
 
 
 def _is_steep(found: Match) -> str | None:
-    beta = scalar(found["beta"])
-    if beta is None or beta <= 0:
+    if found.number("beta") <= 0:
         return "the factor is not above 0"
     return _leaves_softplus(found) if "above" in found.values else None
 
 
 def _steep(found: Match) -> ir.Node:
-    beta = scalar(found["beta"])
-    assert beta is not None
-    return ir.Node("burnish", "Softplus", [found["x"]], [ir.AttrFloat32("beta", beta)])
+    beta = {"beta": found.number("beta")}
+    return ir.node("Softplus", [found["x"]], beta, domain="burnish")
 
 
 def _falls(found: Match) -> str | None:
@@ -120,34 +118,18 @@ def _prelu(found: Match) -> list[ir.Node]:
 
 def _slope_is_hard_swish(found: Match) -> str | None:
     node = found.named["sigmoid"]
-    slope, shift = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
-    assert isinstance(slope, float)
+    slope, shift = (
+        node.attributes.get_float(name, usual)
+        for name, usual in (("alpha", 0.2), ("beta", 0.5))
+    )
     fits = math.isclose(slope, 1 / 6, rel_tol=1e-4) and shift == 0.5
     return None if fits else f"HardSigmoid's alpha and beta are {slope:g} and {shift}"
 
 
 RULES = (
-    Rule(
-        "Gelu (erf form)",
-        _half_x_times(_ERF),
-        accept,
-        lambda found: _node("Gelu", found),
-        ("", "Gelu", 20),
-    ),
-    Rule(
-        "Gelu (tanh form)",
-        _half_x_times(_TANH),
-        accept,
-        _gelu_tanh,
-        ("", "Gelu", 20),
-    ),
-    Rule(
-        "Swish",
-        x * op("Sigmoid", x),
-        accept,
-        lambda found: _node("Swish", found),
-        ("", "Swish", 24),
-    ),
+    _form("Gelu (erf form)", _half_x_times(_ERF), "Gelu", 20),
+    _form("Gelu (tanh form)", _half_x_times(_TANH), "Gelu", 20, approximate="tanh"),
+    _form("Swish", x * op("Sigmoid", x), "Swish", 24),
     Rule(
         "Swish with a factor",
         x * op("Sigmoid", x * alpha),
@@ -155,69 +137,46 @@ RULES = (
         _quick,
         ("", "Swish", 24),
     ),
-    Rule(
-        "Swish (exponential form)",
-        x / (1 + op("Exp", op("Neg", x))),
-        accept,
-        lambda found: _node("Swish", found),
-        ("", "Swish", 24),
-    ),
-    Rule(
+    _form("Swish (exponential form)", x / _ONE_PLUS_POWER, "Swish", 24),
+    _form(
         "Sigmoid",
-        either(
-            1 / (1 + op("Exp", op("Neg", x))),
-            op("Reciprocal", 1 + op("Exp", op("Neg", x))),
-        ),
-        accept,
-        lambda found: _node("Sigmoid", found),
-        ("", "Sigmoid", 13),
+        either(1 / _ONE_PLUS_POWER, op("Reciprocal", _ONE_PLUS_POWER)),
+        "Sigmoid",
+        13,
     ),
-    Rule(
+    _form(
         "HardSwish",
         x * op("HardSigmoid", x, name="sigmoid"),
+        "HardSwish",
+        14,
         _slope_is_hard_swish,
-        lambda found: _node("HardSwish", found),
-        ("", "HardSwish", 14),
     ),
-    Rule(
+    _form(
         "HardSwish (clip form)",
         either(
-            (x * op("Clip", x + 3, 0, 6)) / 6,
-            x * (op("Clip", x + 3, 0, 6) / 6),
-            (x * op("Clip", x + 3, 0, 6)) * (1 / 6),
-            x * (op("Clip", x + 3, 0, 6) * (1 / 6)),
+            (x * _CLIPPED) / 6,
+            x * (_CLIPPED / 6),
+            (x * _CLIPPED) * (1 / 6),
+            x * (_CLIPPED * (1 / 6)),
         ),
-        accept,
-        lambda found: _node("HardSwish", found),
-        ("", "HardSwish", 14),
+        "HardSwish",
+        14,
     ),
-    Rule(
+    _form(
         "HardSigmoid (clip form)",
-        either(op("Clip", x + 3, 0, 6) / 6, op("Clip", x + 3, 0, 6) * (1 / 6)),
-        accept,
-        lambda found: _node("HardSigmoid", found, alpha=1 / 6),
-        ("", "HardSigmoid", 6),
+        either(_CLIPPED / 6, _CLIPPED * (1 / 6)),
+        "HardSigmoid",
+        6,
+        alpha=1 / 6,
     ),
-    Rule(
-        "Mish",
-        x * op("Tanh", op("Softplus", x)),
-        accept,
-        lambda found: _node("Mish", found),
-        ("", "Mish", 18),
-    ),
-    Rule(
-        "Softplus",
-        op("Log", 1 + op("Exp", x)),
-        accept,
-        lambda found: _node("Softplus", found),
-        ("", "Softplus", 1),
-    ),
-    Rule(
+    _form("Mish", x * op("Tanh", op("Softplus", x)), "Mish", 18),
+    _form("Softplus", op("Log", 1 + op("Exp", x)), "Softplus", 1),
+    _form(
         "Softplus that is x where x is large",
         op("Where", op("Greater", x, Any("above")), x, op("Softplus", x)),
+        "Softplus",
+        1,
         _leaves_softplus,
-        lambda found: _node("Softplus", found),
-        ("", "Softplus", 1),
     ),
     Rule(
         "Softplus with a factor",
@@ -243,11 +202,5 @@ RULES = (
         _prelu,
         ("", "PRelu", 16),
     ),
-    Rule(
-        "Softsign",
-        x / (1 + op("Abs", x)),
-        accept,
-        lambda found: _node("Softsign", found),
-        ("", "Softsign", 1),
-    ),
+    _form("Softsign", x / (1 + op("Abs", x)), "Softsign", 1),
 )

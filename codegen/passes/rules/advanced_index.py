@@ -256,9 +256,7 @@ _NARROW = op("Cast", Any("x"), name="narrow")
 
 
 def _compared(found: Match) -> list[ir.Node]:
-    number = scalar(found["number"])
-    assert number is not None
-    made = constant_node(np.array(int(number), np.int64))
+    made = constant_node(np.array(int(found.number("number")), np.int64))
     return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
 
 

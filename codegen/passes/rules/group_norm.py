@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
+from burnish.codegen.passes.graph import constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 from burnish.codegen.passes.shapes.dims import Dims, declared
 
@@ -24,12 +24,8 @@ def _check(found: Match) -> str | None:
     grouped = declared(found.named["groups"].outputs[0])
     if before is None or after is None or grouped is None or None in before:
         return "the shapes are not known"
-    if (
-        after != before
-        or len(before) < 3
-        or len(grouped) < 3
-        or grouped[0] != before[0]
-    ):
+    apart = min(len(before), len(grouped)) > 2 and grouped[0] == before[0]
+    if after != before or not apart:
         return "the result has other axes than what came in"
     if grouped[1] is None or grouped[1].value is None:
         return "how many groups there are is not known"
@@ -67,13 +63,11 @@ def _group_norm(found: Match) -> list[ir.Node]:
     grouped = declared(found["x"] if groups is None else groups.outputs[0])
     assert grouped is not None
     assert grouped[1] is not None
-    epsilon = attribute(found.named["main"], "epsilon", 1e-5)
     count = grouped[1].value
-    assert isinstance(epsilon, float)
     assert count is not None
-    attributes = [ir.AttrInt64("num_groups", count)]
-    attributes += [ir.AttrFloat32("epsilon", epsilon)]
-    return [*nodes, ir.Node("", "GroupNormalization", inputs, attributes)]
+    epsilon = found.named["main"].attributes.get_float("epsilon", 1e-5)
+    attributes = {"num_groups": count, "epsilon": epsilon}
+    return [*nodes, ir.node("GroupNormalization", inputs, attributes)]
 
 
 RULES = (

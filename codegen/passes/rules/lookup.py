@@ -14,7 +14,6 @@ from burnish.codegen.passes.graph import (
     attribute,
     constant_node,
     integers,
-    scalar,
     static_dims,
 )
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
@@ -30,10 +29,9 @@ _COUNTED = either(
 
 def _check(found: Match) -> str | None:
     """The number added is that of the table's rows."""
-    axis = attribute(found.named["main"], "axis", 0)
+    axis = found.named["main"].attributes.get_int("axis", 0)
     dims = static_dims(found["table"])
-    assert isinstance(axis, int)
-    if dims is None or dims[axis] != scalar(found["rows"]):
+    if dims is None or dims[axis] != found.number("rows"):
         return "what is added to negative places is not the table's length"
     kind = found["places"].dtype
     if kind is None or not kind.is_integer() or not kind.is_signed():
@@ -81,8 +79,7 @@ _DROPPED = op("Squeeze", _IN_A_LIST, Any("axes"))
 
 def _is_one_place(found: Match) -> str | None:
     main, place = found.named["main"], found["listed"]
-    axis, axes = attribute(main, "axis", 0), integers(found["axes"])
-    assert isinstance(axis, int)
+    axis, axes = main.attributes.get_int("axis", 0), integers(found["axes"])
     if place.shape is None or len(place.shape) != 1:
         return "the place is in no list"
     rank = len(found["table"].shape or ())
@@ -92,9 +89,7 @@ def _is_one_place(found: Match) -> str | None:
 
 
 def _at_one_place(found: Match) -> list[ir.Node]:
-    number = scalar(found["listed"])
-    assert number is not None
-    place = constant_node(np.array(int(number), np.int64))
+    place = constant_node(np.array(int(found.number("listed")), np.int64))
     options = list(found.named["main"].attributes.values())
     inputs = [found["table"], place.outputs[0]]
     return [place, ir.Node("", "Gather", inputs, options)]

@@ -6,7 +6,7 @@ import math
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, scalar
+from burnish.codegen.passes.graph import attribute
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -36,11 +36,8 @@ _UNIT = either(_X / _at_least(_NORM), _X / _ROOT, _X * op("Reciprocal", _ROOT))
 
 def _check_unit(found: Match) -> str | None:
     axes = axes_over(found.named["norm"])
-    if (
-        axes is None
-        or len(axes) != 1
-        or not attribute(found.named["norm"], "keepdims", 1)
-    ):
+    kept = attribute(found.named["norm"], "keepdims", 1)
+    if axes is None or len(axes) != 1 or not kept:
         return "the norm is not along one axis"
     return _not_above(found)
 
@@ -49,23 +46,19 @@ def _not_above(found: Match) -> str | None:
     """Nothing is held below a number as well."""
     clip = found.named.get("clip")
     above = clip is not None and len(clip.inputs) > 2 and clip.inputs[2] is not None
-    eps = scalar(found["eps"])
-    return "it is held below a number" if above or eps is None or eps < 0 else None
+    return "it is held below a number" if above or found.number("eps") < 0 else None
 
 
 def _unit(found: Match) -> ir.Node:
     norm = found.named["norm"]
-    axes, eps = axes_over(norm), scalar(found["eps"])
+    axes, eps = axes_over(norm), found.number("eps")
     assert axes is not None
-    assert eps is not None
-    attributes = [
-        ir.AttrInt64("axis", axes[0]),
-        ir.AttrInt64("p", 1 if norm.op_type == "ReduceL1" else 2),
-        ir.AttrFloat32(
-            "epsilon", math.sqrt(eps) if norm.op_type == "ReduceSum" else eps
-        ),
-    ]
-    return ir.Node("burnish", "Normalize", [found["x"]], attributes)
+    attributes = {
+        "axis": axes[0],
+        "p": 1 if norm.op_type == "ReduceL1" else 2,
+        "epsilon": math.sqrt(eps) if norm.op_type == "ReduceSum" else eps,
+    }
+    return ir.node("Normalize", [found["x"]], attributes, domain="burnish")
 
 
 # --- the cosine of the angle between two ---
@@ -102,12 +95,12 @@ def _check_cosine(found: Match) -> str | None:
 
 def _cosine(found: Match) -> ir.Node:
     axes = axes_over(found.named["main"])
-    held = attribute(found.named["one"], "epsilon", None)
-    eps = scalar(found["eps"]) if held is None else held
+    held = found.named["one"].attributes.get_float("epsilon")
+    eps = found.number("eps") if held is None else held
     assert axes is not None
-    assert isinstance(eps, float)
-    attributes = [ir.AttrInt64("axis", axes[0]), ir.AttrFloat32("epsilon", eps)]
-    return ir.Node("burnish", "CosineSimilarity", [found["x"], found["y"]], attributes)
+    attributes = {"axis": axes[0], "epsilon": eps}
+    inputs = [found["x"], found["y"]]
+    return ir.node("CosineSimilarity", inputs, attributes, domain="burnish")
 
 
 # --- variance and standard deviation ---
@@ -130,34 +123,34 @@ def _variance(found: Match) -> ir.Node:
     axes = axes_over(found.named["main"])
     assert axes is not None
     kept = bool(attribute(found.named["main"], "keepdims", 1))
-    attributes = [ir.AttrInt64s("axes", axes), ir.AttrInt64("keepdims", kept)]
-    return ir.Node("burnish", "Variance", [found["x"]], attributes)
+    attributes: dict[str, int | list[int]] = {"axes": axes, "keepdims": kept}
+    return ir.node("Variance", [found["x"]], attributes, domain="burnish")
 
 
 def _check_count(found: Match) -> str | None:
     node = found.named["main"]
     axes, dims = node.attributes["axes"].as_ints(), declared(found["x"]) or []
     sizes = numbers([dims[axis] for axis in axes if -axis <= len(dims)])
-    count, less = scalar(found["count"]), scalar(found["less"])
     if attribute(node, "correction", 0):
         return "the divisor is another already"
-    if sizes is None or count != math.prod(sizes) or less is None or less <= 0:
+    counted = sizes is not None and found.number("count") == math.prod(sizes)
+    if not counted or found.number("less") <= 0:
         return "it is not multiplied by how many numbers there are"
     return None
 
 
 def _corrected(found: Match) -> ir.Node:
-    kept = list(found.named["main"].attributes.values())
-    count, less = scalar(found["count"]), scalar(found["less"])
-    assert count is not None
-    assert less is not None
-    correction = ir.AttrFloat32("correction", count - less)
-    return ir.Node("burnish", "Variance", [found["x"]], [*kept, correction])
+    correction = found.number("count") - found.number("less")
+    attributes: dict[str, float | ir.Attr] = {
+        **found.named["main"].attributes,
+        "correction": correction,
+    }
+    return ir.node("Variance", [found["x"]], attributes, domain="burnish")
 
 
 def _deviation(found: Match) -> ir.Node:
-    kept = list(found.named["main"].attributes.values())
-    return ir.Node("burnish", "StandardDeviation", [found["x"]], kept)
+    kept = found.named["main"].attributes
+    return ir.node("StandardDeviation", [found["x"]], kept, domain="burnish")
 
 
 RULES = (

@@ -94,9 +94,8 @@ def _check_means(found: Match) -> str | None:
     if isinstance(axes, str):
         return axes
     number = scalar(found["eps"])
-    if number is None or not 0 <= number < 1:
-        return "epsilon is no small constant"
-    return None
+    small = number is not None and 0 <= number < 1
+    return None if small else "epsilon is no small constant"
 
 
 def _check_weights(found: Match) -> str | None:
@@ -106,10 +105,9 @@ def _check_weights(found: Match) -> str | None:
     axes = _normal_axes(found)
     width = len(axes)
     for name in ("scale", "bias"):
-        value = found.values.get(name)
-        if value is None:
+        if name not in found.values:
             continue
-        tensor = constant(value)
+        tensor = constant(found[name])
         if tensor is None:
             return f"the {name} is no constant"
         shape = _shape(tensor, width)
@@ -131,9 +129,8 @@ def _shape(tensor: ir.TensorProtocol, width: int) -> list[int]:
 
 
 def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
-    axes, number = _normal_axes(found), scalar(found["eps"])
+    axes = _normal_axes(found)
     assert not isinstance(axes, str)
-    assert number is not None
     inputs, made = [found["x"]], list[ir.Node]()
     for name in ("scale", "bias"):
         tensor = constant(found.values.get(name))
@@ -143,10 +140,10 @@ def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
             inputs[-1].name = found[name].name  # a weight, not counted
         elif tensor is not None:
             inputs.append(found[name])
-    attributes = [ir.AttrFloat32("epsilon", number)]
+    attributes: dict[str, float] = {"epsilon": found.number("eps")}
     if len(axes) != 1:
-        attributes.append(ir.AttrInt64("axis", axes[0]))
-    return [*made, ir.Node(domain, op_type, inputs, attributes)]
+        attributes["axis"] = axes[0]
+    return [*made, ir.node(op_type, inputs, attributes, domain=domain)]
 
 
 def _layer_norm(found: Match) -> list[ir.Node]:

@@ -15,7 +15,7 @@ from burnish.codegen.passes.pattern import (
     op,
 )
 from burnish.codegen.passes.rules.norm import axes_over
-from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.passes.shapes.dims import axis_of, declared
 
 x = Any("x")
 lambd = Scalar("lambd")
@@ -42,19 +42,16 @@ _SOFT = either(
 
 
 def _check_shrink(found: Match) -> str | None:
-    near, below = scalar(found["lambd"]), scalar(found.values.get("below"))
+    near, below = found.number("lambd"), scalar(found.values.get("below"))
     zeros = [scalar(found.values.get(name)) for name in ("zero", "zero2")]
-    if near is None or near < 0 or any(zeros):
+    if near < 0 or any(zeros):
         return "it is not 0 around 0"
     return None if below is None or below == -near else "one side begins elsewhere"
 
 
 def _shrink(found: Match, soft: bool) -> ir.Node:
-    near = scalar(found["lambd"])
-    assert near is not None
-    attributes = [ir.AttrFloat32("lambd", near)]
-    attributes += [ir.AttrFloat32("bias", near)] if soft else []
-    return ir.Node("", "Shrink", [found["x"]], attributes)
+    names = ("lambd", "bias") if soft else ("lambd",)
+    return ir.node("Shrink", [found["x"]], dict.fromkeys(names, found.number("lambd")))
 
 
 # --- one half times the sigmoid of the other ---
@@ -68,25 +65,18 @@ def _check_glu(found: Match) -> str | None:
         return "the first half is not the one that is kept"
     if any(len(half.uses()) != 1 or half.is_graph_output() for half in split.outputs):
         return "a half is used elsewhere too"
-    sizes = [(declared(half) or [None])[_axis(split)] for half in split.outputs]
+    sizes = [(declared(half) or [None])[axis_of(split)] for half in split.outputs]
     even = sizes[0] is not None and sizes[0] == sizes[1]
     return None if even else "the parts differ in size"
-
-
-def _axis(split: ir.Node) -> int:
-    axis = attribute(split, "axis", 0)
-    assert isinstance(axis, int)
-    return axis
 
 
 def _glu(found: Match) -> ir.Node:
     split = found["half"].producer()
     assert split is not None
     whole = split.inputs[0]
-    rank = len(declared(whole) or [])
-    axis = _axis(split)
+    rank, axis = len(declared(whole) or []), axis_of(split)
     last = -1 if rank and axis == rank - 1 else axis
-    return ir.Node("burnish", "GLU", [whole], [ir.AttrInt64("axis", last)])
+    return ir.node("GLU", [whole], {"axis": last}, domain="burnish")
 
 
 # --- exp(x) / sum of exp(x) ---
@@ -107,13 +97,12 @@ def _check_softmax(found: Match) -> str | None:
 def _softmax(found: Match) -> ir.Node:
     axes = axes_over(found.named["sum"])
     assert axes is not None
-    return ir.Node("", "Softmax", [found["x"]], [ir.AttrInt64("axis", axes[0])])
+    return ir.node("Softmax", [found["x"]], {"axis": axes[0]})
 
 
 def _log_softmax(found: Match) -> ir.Node:
-    axis = attribute(found.named["main"], "axis", -1)
-    assert isinstance(axis, int)
-    return ir.Node("", "LogSoftmax", [found["x"]], [ir.AttrInt64("axis", axis)])
+    axis = axis_of(found.named["main"], -1)
+    return ir.node("LogSoftmax", [found["x"]], {"axis": axis})
 
 
 # --- the end of an axis before its beginning ---
@@ -131,18 +120,13 @@ def _check_roll(found: Match) -> str | None:
     rank, node = len(declared(found["x"]) or []), found.named["main"]
     names = ("cut", "cut2", "start", "end", "axis", "axis2")
     given = [integers(found[name]) for name in names]
-    if (
-        len(node.inputs) != 2
-        or not rank
-        or any(n is None or len(n) != 1 for n in given)
-    ):
+    known = all(n is not None and len(n) == 1 for n in given)
+    if len(node.inputs) != 2 or not rank or not known:
         return "the parts are not known"
     cut, cut2, start, end, axis, axis2 = (n[0] for n in given if n)
     if any(integers(part.inputs[4]) != [1] for part in _stepped(found)):
         return "elements are left out"
-    joined = attribute(node, "axis", 0)
-    assert isinstance(joined, int)
-    if len({axis % rank, axis2 % rank, joined % rank}) > 1:
+    if len({axis % rank, axis2 % rank, axis_of(node) % rank}) > 1:
         return "the parts are cut and joined along different axes"
     size = (declared(found["x"]) or [])[axis]
     last = 1 << 30 if size is None or size.value is None else size.value
@@ -163,8 +147,8 @@ def _rolled(found: Match) -> ir.Node:
     whole = None if size is None else size.value
     shift = whole - cut if whole is not None and 2 * cut > whole else -cut
     axis = -1 if axis == len(dims) - 1 else axis
-    attributes = [ir.AttrInt64s("shifts", [shift]), ir.AttrInt64s("axes", [axis])]
-    return ir.Node("burnish", "Roll", [found["x"]], attributes)
+    attributes = {"shifts": [shift], "axes": [axis]}
+    return ir.node("Roll", [found["x"]], attributes, domain="burnish")
 
 
 _TWICE = op(
@@ -177,14 +161,11 @@ _TWICE = op(
 
 def _rolled_twice(found: Match) -> ir.Node:
     first, second = found.named["first"], found.named["second"]
-    attributes = [
-        ir.AttrInt64s(
-            name,
-            [*first.attributes[name].as_ints(), *second.attributes[name].as_ints()],
-        )
+    attributes = {
+        name: [*first.attributes[name].as_ints(), *second.attributes[name].as_ints()]
         for name in ("shifts", "axes")
-    ]
-    return ir.Node("burnish", "Roll", [found["x"]], attributes)
+    }
+    return ir.node("Roll", [found["x"]], attributes, domain="burnish")
 
 
 # --- torch's floor division of integers: a quotient, less one where signs differ ---
@@ -206,9 +187,8 @@ def _check_floor(found: Match) -> str | None:
     kind, divisor = found["a"].dtype, constant(found["b"])
     if kind is None or not kind.is_integer():
         return "it is no division of integers"
-    if any(
-        node.op_type == "Less" and node.inputs[0] is found["b"] for node in found.nodes
-    ):
+    compared = [node.inputs[0] for node in found.nodes if node.op_type == "Less"]
+    if found["b"] in compared:
         return None
     if divisor is None or (divisor.numpy() < 0).any():
         return "the divisor may be negative"

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    integers,
+    order_of,
+    scalar,
+)
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.norm import axes_over
 from burnish.codegen.passes.shapes.dims import declared, numbers
@@ -39,36 +45,35 @@ def _check_response(found: Match) -> str | None:
     size, rank = kernel[0], len(image)
     around = [0] * 2 * rank
     around[2], around[2 + rank] = size // 2, (size - 1) // 2
-    strides, pads = (pool.attributes.get(name) for name in ("strides", "pads"))
+    strides, pads = (pool.attributes.get_ints(name, ()) for name in ("strides", "pads"))
     plain = attribute(pool, "auto_pad", "NOTSET") == "NOTSET"
     if kernel[1:] != [1] * (len(kernel) - 1) or not plain:
         return "more than channels is pooled over"
-    if strides is not None and set(strides.as_ints()) != {1}:
+    if set(strides) - {1}:
         return "places are left out"
-    if pads is not None and any(pads.as_ints()):
+    if any(pads):
         return "the pool pads on its own"
     filled = len(pad.inputs) < 3 or pad.inputs[2] is None or scalar(pad.inputs[2]) == 0
     if not filled or attribute(pad, "mode", "constant") != "constant":
         return "other than zeros are around"
     if len(pad.inputs) > 3 and pad.inputs[3] is not None:
         return "the padding names its axes"
-    return (
-        None if integers(found["pads"]) == around else "there are more or less around"
-    )
+    fits = integers(found["pads"]) == around
+    return None if fits else "there are more or less around"
 
 
 def _response(found: Match) -> ir.Node:
     size = found.named["pool"].attributes["kernel_shape"].as_ints()[0]
-    attributes = [ir.AttrInt64("size", size)]
+    attributes: dict[str, float] = {"size": size}
     for name in ("alpha", "beta", "k"):
-        number = scalar(found.values.get(name))
-        attributes.append(ir.AttrFloat32(name, 1.0 if number is None else number))
-    return ir.Node("burnish", "LocalResponseNorm", [found["x"]], attributes)
+        attributes[name] = found.number(name) if name in found.values else 1.0
+    return ir.node("LocalResponseNorm", [found["x"]], attributes, domain="burnish")
 
 
 # --- windows that overlap where sizes do not divide ---
 
 _WINDOWS = op("GatherND", op("Transpose", _X, name="last"), Any("table"), name="all")
+_TURNS = (("last", 4), ("first", 6))
 _UNEVEN = op("ReduceMean", op("Transpose", _WINDOWS, name="first"), name="main")
 
 
@@ -82,11 +87,11 @@ def _places(size: int, count: int) -> np.ndarray | None:
 
 def _check_uneven(found: Match) -> str | None:
     dims, table = _image(found["x"]), constant(found["table"])
-    orders = [found.named[name].attributes.get("perm") for name in ("last", "first")]
+    orders = [order_of(found.named[name], rank) for name, rank in _TURNS]
     axes = axes_over(found.named["main"])
     if dims is None or table is None or len(table.shape) != 5:
         return "the places are not known"
-    if [p and list(p.as_ints()) for p in orders] != [[2, 3, 0, 1], [4, 5, 0, 1, 2, 3]]:
+    if orders != [[2, 3, 0, 1], [4, 5, 0, 1, 2, 3]]:
         return "the axes are in another order"
     if axes != [-3, -1] or attribute(found.named["main"], "keepdims", 1):
         return "the mean is not over the windows"
@@ -113,8 +118,8 @@ def _uneven(found: Match) -> ir.Node:
     table = constant(found["table"])
     assert table is not None
     rows, _, columns, _, _ = table.shape.numpy()
-    attributes = [ir.AttrInt64s("output_size", [rows, columns])]
-    return ir.Node("burnish", "AdaptiveAveragePool", [found["x"]], attributes)
+    size = {"output_size": [rows, columns]}
+    return ir.node("AdaptiveAveragePool", [found["x"]], size, domain="burnish")
 
 
 RULES = (

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, constant_node
+from burnish.codegen.passes.graph import constant, constant_node
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 
 _TO_THE_START = -(2**63) + 1
 
 
 def _axis(found: Match) -> int:
-    axis = attribute(found.named["main"], "time_axis", 0)
-    assert isinstance(axis, int)
-    return axis
+    return found.named["main"].attributes.get_int("time_axis", 0)
 
 
 def _check(found: Match) -> str | None:

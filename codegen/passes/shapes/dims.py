@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute
 from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
@@ -47,9 +46,7 @@ def numbers(sizes: Sizes | None) -> list[int] | None:
 
 def axis_of(node: ir.Node, default: int = 0) -> int:
     """The attribute `axis`."""
-    axis = attribute(node, "axis", default)
-    assert isinstance(axis, int)
-    return axis
+    return node.attributes.get_int("axis", default)
 
 
 def axes_of(node: ir.Node, ask: Ask, place: int = 1) -> list[int] | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes, attribute, label, version
-from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.passes.graph import all_nodes, label, version
+from burnish.codegen.passes.shapes.dims import axis_of, declared
 
 ALONG_AN_AXIS = 13
 """The first opset whose softmax is along one axis."""
@@ -25,8 +25,7 @@ def softmax_rows(model: ir.Model, account: Account) -> bool:
         opset = version(model, node)
         if node.op_type not in _OPERATORS or node.domain or opset >= ALONG_AN_AXIS:
             continue
-        axis, dims = attribute(node, "axis", 1), declared(node.inputs[0])
-        assert isinstance(axis, int)
+        axis, dims = axis_of(node, 1), declared(node.inputs[0])
         if dims is not None and axis % len(dims) == len(dims) - 1:
             axis, opset = -1, ALONG_AN_AXIS
             account.did("softmax of rows along the last axis", label(node))
