@@ -20,7 +20,7 @@ from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable, recording
 from burnish.capture.late import Unmade
 from burnish.capture.program import Program
-from burnish.capture.reach import reached
+from burnish.capture.reach import Reach
 from burnish.capture.signature import FIXED, argument_names, form_of
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
@@ -75,8 +75,9 @@ def record(
         (args, options),
         lambda item: next(traced) if isinstance(item, Variable) else tape.plain(item),
     )
-    modules = reached(function)
-    before = Before(modules)
+    reach = Reach(function)
+    modules = reach.modules
+    before = Before(modules, reach.containers)
     try:
         with rng.observed(tape.drawing), tape.running():
             made = function(*own_args, **own_options)

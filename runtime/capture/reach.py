@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from burnish.capture.containers import LONGEST
 from burnish.nn.core.module import Module
-
-_LONGEST = 1 << 12
-"""Items of a container beyond which it holds data, and no modules."""
 
 
 def reached(function: Any) -> dict[str, Module]:
@@ -20,6 +19,8 @@ def reached(function: Any) -> dict[str, Module]:
 class Reach:
     """The modules that a function reaches, and whether its names still mean them.
 
+    containers: the lists, dicts and sets that it reaches besides theirs, by name.
+
     Itself (""), those of the object it belongs to, and those among its arguments, their
     defaults, its globals and what it closes over, in lists, tuples and dicts too;
     functions of its file that it uses, and those that it closes over, reach theirs.
@@ -29,6 +30,7 @@ class Reach:
         self._seen: set[int] = set()
         self._held: list[tuple[Any, Any, Any]] = []  # (holder, key, what it held)
         self._sizes: list[tuple[Any, int]] = []
+        self.containers: dict[str, Any] = {}
         self.modules = self._reached(function)
 
     def is_same(self) -> bool:
@@ -102,8 +104,11 @@ class Reach:
             found[name] = item
         elif isinstance(item, ModuleType):  # a lazy one is slow to say what it lacks
             return {}
+        elif isinstance(item, set | deque):
+            self.containers[name] = item
         elif isinstance(item, list | tuple | dict):
-            if len(item) <= _LONGEST and id(item) not in self._seen:
+            self.containers.setdefault(name, item)
+            if len(item) <= LONGEST and id(item) not in self._seen:
                 self._seen.add(id(item))
                 found = self._modules(item, _named(name, item))
                 if found:

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
-from burnish._engine.pytree import leaves
 from burnish.autodiff import recording
+from burnish.capture.containers import SETTINGS, Containers, is_other
 from burnish.capture.tape import Tape
-from burnish.capture.traced import Traced
 from burnish.errors import CaptureError
 from burnish.kernels.same import Same
 from burnish.nn.core.module import Module
 from burnish.nn.core.param import Stored
 
-_SETTINGS = (bool, int, float, str, type(None))
 _STORED = ("device", "_dtype", "trainable")
 
 
@@ -66,7 +64,7 @@ class Watch:
         """Attributes that are no settings, and how many there are of all."""
         self._names.append((own, _count(own), where))
         for name, value in own.items():
-            if not isinstance(value, _SETTINGS):
+            if not isinstance(value, SETTINGS):
                 self._parts.append((own, name, value, where))
             if isinstance(value, list | tuple | dict):
                 self._keep_inside(value, where)
@@ -145,17 +143,30 @@ class Watch:
 
 
 class Before:
-    """The attributes of modules before a capture, to find those it has changed."""
+    """Modules' attributes and containers before a capture, to find what it changes.
 
-    def __init__(self, modules: dict[str, Module]):
+    others: containers that the function reaches besides those of modules, by name.
+    """
+
+    def __init__(
+        self, modules: dict[str, Module], others: dict[str, Any] | None = None
+    ):
         self._kept = [(m, where, dict(vars(m))) for where, m in _everyone(modules)]
+        self._containers = Containers()
+        for _, where, own in self._kept:
+            for name, value in own.items():
+                self._containers.keep(value, f"{name!r} of {where}")
+        for name, value in (others or {}).items():
+            self._containers.keep(value, repr(name))
 
     def check(self) -> None:
         """Raises CaptureError for what no run of the program would leave there."""
         for _, where, name, value, _ in self._changed():
-            is_setting = isinstance(value, _SETTINGS)
+            is_setting = isinstance(value, SETTINGS)
             what = f"{name!r}, {value!r}" if is_setting else f"the tensor {name!r}"
-            _left(where, what)
+            _left(f"keeps {what} in {where}")
+        for name in self._containers.changed():
+            _left(f"changes the items of {name}")
 
     def restore(self) -> None:
         """Undo these changes: the plain call, which follows, makes them again."""
@@ -164,16 +175,14 @@ class Before:
                 own[name] = before[name]
             else:
                 del own[name]
+        self._containers.restore()
 
     def _changed(self) -> Iterator[tuple[dict[str, Any], str, str, Any, Any]]:
         """The settings that are others, and the capture's tensors that are kept."""
         for module, where, before in self._kept:
             own = vars(module)
             for name, value in [*own.items()]:
-                if value is before.get(name):
-                    continue
-                is_other = isinstance(value, _SETTINGS) and value != before.get(name)
-                if is_other or any(isinstance(e, Traced) for e in leaves(value)):
+                if is_other(value, before.get(name)):
                     yield own, where, name, value, before
 
 
@@ -192,7 +201,7 @@ def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
 def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]:
     """A module's numbers and words: (attributes, how to read them, values)."""
     own = vars(module)
-    names = [name for name, value in own.items() if isinstance(value, _SETTINGS)]
+    names = [name for name, value in own.items() if isinstance(value, SETTINGS)]
     if names:
         read = itemgetter(*names)
         yield own, read, read(own), where
@@ -209,8 +218,8 @@ def _changed(where: str, how: str) -> None:
     )
 
 
-def _left(where: str, what: str) -> None:
+def _left(how: str) -> None:
     raise CaptureError(
-        f"capture: the function keeps {what} in {where}, which a program does not; "
+        f"capture: the function {how}, which a program does not; "
         f"let it return what it has to tell"
     )

@@ -1,6 +1,7 @@
 """Programs: what they read anew, how they are differentiated, how they read."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -171,13 +172,13 @@ def test_what_a_module_keeps_is_refused():
 
 
 def test_a_tensor_that_outlives_its_capture_is_reported():
-    held = []
-    capture(lambda x: held.append(x * 2), X)
+    held = SimpleNamespace()
+    capture(lambda x: setattr(held, "tensor", x * 2), X)
     for use in (lambda t: t + 1, lambda t: t.numpy(), lambda t: float(t.sum())):
         with pytest.raises(CaptureError, match="is of a capture that is over"):
-            use(held[0])
+            use(held.tensor)
     with pytest.raises(CaptureError, match="a tensor of another capture is used"):
-        capture(lambda x: x + held[0], X)
+        capture(lambda x: x + held.tensor, X)
 
 
 def test_random_numbers_are_drawn_in_every_run_and_not_by_the_capture():

@@ -9,6 +9,8 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections import deque
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,15 +92,59 @@ def test_arrays_that_a_module_does_not_accept_stay_arrays():
 
 def test_calls_without_a_record_are_those_of_the_function():
     def upper(words):
-        calls.append(words)
+        calls.count += 1
         return ops.string_normalizer(words, case_change_action="UPPER")
 
-    calls = []
+    calls = SimpleNamespace(count=0)
     fast, words = burnish.compile(upper), Tensor(np.array(["a", "b"], object))
     for times in (2, 3):
         assert fast(words).data.tolist() == ["A", "B"]
-        assert len(calls) == times
+        assert calls.count == times
     assert "string_normalizer: there is no kernel for it" in fast.explain()
+
+
+class Logs(nn.Module):
+    """Changes containers of its own in each call, one of which is a cache."""
+
+    def __init__(self, change):
+        self.linear, self.change = nn.Linear(4, 3), change
+        self.items = {"log": [0], "seen": {1}, "last": deque([1, 2], 2), "cache": {}}
+
+    def forward(self, x):
+        self.change(self.items, x)
+        return self.linear(x)
+
+
+def constant(items, x):
+    if x.shape not in items["cache"]:
+        items["cache"][x.shape] = Tensor(np.ones(3, np.float32))
+
+
+CHANGES = {
+    "append": lambda items, x: items["log"].append(1),
+    "pop and append": lambda items, x: items["log"].append(items["log"].pop() + 1),
+    "a tensor": lambda items, x: items["log"].append(x * 2),
+    "add": lambda items, x: items["seen"].add(len(items["seen"]) + 1),
+    "a deque": lambda items, x: items["last"].append(items["last"][-1] + 1),
+    "a new key": lambda items, x: items.setdefault("new", []).append(1),
+    "a key less": lambda items, x: items.pop(min(items), None),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_containers_change_in_each_call(change):
+    model, other = Logs(change), Logs(change)
+    other.linear = model.linear
+    fast, x = burnish.compile(model), tensor(2, 4)
+    for _ in range(3):
+        same(fast(x), other(x))
+        assert str(model.items) == str(other.items)
+    assert "changes the items of 'items' of Logs" in fast.explain()
+
+
+def test_a_cache_of_constants_is_filled_by_a_capture():
+    fast, x = burnish.compile(Logs(constant)), tensor(2, 4)
+    assert "linear" in fast.plan(x)
 
 
 def test_a_decorated_function():

@@ -1,6 +1,7 @@
 """A planned step of training beside the plain one, step for step."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -322,19 +323,39 @@ def test_what_no_plan_can_have_runs_as_it_is():
 def test_a_tensor_that_is_kept_is_the_one_of_its_call():
     model, shape = mlp()
     model = model.to("cpu:autodiff")
-    optimizer, kept = optim.SGD(), []
+    optimizer, kept = optim.SGD(), SimpleNamespace()
     x, labels = Tensor(np.ones(shape, np.float32)), Tensor(np.zeros(8, np.int64))
 
     @burnish.compile
     def step(x, labels):
         loss = nn.cross_entropy(model(x), labels)
-        kept.append(loss)
+        kept.loss = loss
+        optimizer.step(0.1, model, loss.backward())
+        return loss
+
+    for _ in range(3):
+        assert step(x, labels).item() == kept.loss.item()
+    assert "is kept" in step.explain()
+
+
+def test_a_list_that_a_step_appends_to_has_an_item_of_each_call():
+    model, shape = mlp()
+    model = model.to("cpu:autodiff")
+    optimizer, losses, counts = optim.SGD(), [], {"steps": 0}
+    x, labels = Tensor(np.ones(shape, np.float32)), Tensor(np.zeros(8, np.int64))
+
+    @burnish.compile
+    def step(x, labels):
+        loss = nn.cross_entropy(model(x), labels)
+        losses.append(loss)
+        counts["steps"] += 1
         optimizer.step(0.1, model, loss.backward())
         return loss
 
     found = [step(x, labels).item() for _ in range(3)]
-    assert [each.item() for each in kept[-3:]] == found
-    assert "is kept" in step.explain()
+    assert [each.item() for each in losses] == found
+    assert counts == {"steps": 3}
+    assert "changes the items of 'counts'" in step.explain()
 
 
 def test_an_error_of_the_step_is_the_plain_one():
