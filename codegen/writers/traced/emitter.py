@@ -172,6 +172,10 @@ class Emitter:
                 parts.append(self.ints(run))
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=0)
 
+    def counted(self, count: Any) -> ir.Value:
+        """0, 1, 2, ... up to a number, which may depend on dynamic axes."""
+        return self("Range", np.int64(0), self.value(count), np.int64(1))
+
     def cast(self, item: Any, dtype: Any, was: Any = None) -> ir.Value:
         """With another dtype."""
         was = getattr(item, "dtype", was)

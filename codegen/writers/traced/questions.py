@@ -77,29 +77,21 @@ def may_break(node: ast.While | ast.For) -> bool:
 
 def _counts(node: ast.For) -> list[ast.expr]:
     """The tensor of `range(n)`, `range(n.item())`, `range(int(n.item()))`."""
-    call = node.iter
-    if not (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id == "range"
-        and len(call.args) == 1
-    ):
-        return []
-    inner = call.args[0]
-    of_int = (
-        isinstance(inner, ast.Call)
-        and isinstance(inner.func, ast.Name)
-        and inner.func.id == "int"
-    )
-    return [call, inner, *(inner.args if of_int else ())]  # type: ignore[attr-defined]
+    match node.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[inner]):
+            match inner:
+                case ast.Call(func=ast.Name(id="int"), args=numbers):
+                    return [node.iter, inner, *numbers]
+            return [node.iter, inner]
+    return []
 
 
 def _breaking(node: ast.For) -> ast.If | None:
     """The `if ...: break` that a loop over `range` begins with."""
-    first = node.body[0]
-    if not (isinstance(first, ast.If) and _counts(node) and not first.orelse):
-        return None
-    return first if isinstance(first.body[0], ast.Break) else None
+    match node.body[0]:
+        case ast.If(body=[ast.Break(), *_], orelse=[]) as first if _counts(node):
+            return first
+    return None
 
 
 def _check(node: ast.While | ast.For, line: str) -> None:
@@ -124,11 +116,8 @@ def check_alike(asking: Asking, asked: set[Place], line: str) -> None:
             if any(name == file and _overlap(place, spans) for name, place in asked):
                 continue
             read = _read(each.test) & named
-        elif isinstance(each, ast.BinOp) and isinstance(each.op, _UNEVEN):
+        elif isinstance(each, ast.Compare) or _is_uneven(each):
             read = _read(each) & _targets(node)
-        elif isinstance(each, ast.Call | ast.Compare):
-            is_plain = isinstance(each, ast.Call) and not _is_uneven(each.func)
-            read = set() if is_plain else _read(each) & _targets(node)
         else:
             continue
         if read:
@@ -147,18 +136,15 @@ def decides(code: CodeType, name: str) -> bool:
     node = _function(code)
     if node is None:
         return True
+    deciding = ast.Compare | ast.BoolOp | ast.Subscript
     for each in ast.walk(node):
         if isinstance(each, ast.If | ast.IfExp | ast.While):
-            asked: list[ast.AST] = [each.test]
-        elif isinstance(each, ast.Compare | ast.BoolOp | ast.Subscript | ast.Call):
-            asked = [each] if not isinstance(each, ast.Call) else []
-            if isinstance(each, ast.Call) and _is_uneven(each.func):
-                asked = [each]
-        elif isinstance(each, ast.BinOp) and isinstance(each.op, _UNEVEN):
-            asked = [each]
+            asked: ast.AST = each.test
+        elif isinstance(each, deciding) or _is_uneven(each):
+            asked = each
         else:
             continue
-        if any(name in _read(part) for part in asked):
+        if name in _read(asked):
             return True
     return False
 
@@ -166,12 +152,8 @@ def decides(code: CodeType, name: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _function(code: CodeType) -> ast.AST | None:
     """The source of a function, as far as it can be read."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
-    except SyntaxError:
-        return None
     kinds = (ast.FunctionDef, ast.Lambda)
-    found = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    found = [n for n in ast.walk(_tree(code.co_filename)) if isinstance(n, kinds)]
     lines = [(min([n.lineno, *(d.lineno for d in getattr(n, "decorator_list", []))]), n)
              for n in found]  # fmt: skip
     same = [node for line, node in lines if line == code.co_firstlineno]
@@ -193,8 +175,14 @@ def _changed(node: ast.AST) -> str:
     return part.id if isinstance(part, ast.Name) else ""
 
 
-def _is_uneven(function: ast.expr) -> bool:
-    return isinstance(function, ast.Name) and function.id in ("min", "max", "divmod")
+def _is_uneven(node: ast.AST) -> bool:
+    """Whether an operation may do something else for another number: min, %, &."""
+    match node:
+        case ast.BinOp(op=op):
+            return isinstance(op, _UNEVEN)
+        case ast.Call(func=ast.Name(id="min" | "max" | "divmod")):
+            return True
+    return False
 
 
 def _targets(node: ast.While | ast.For) -> set[str]:
@@ -240,8 +228,13 @@ def place_of(frame: FrameType) -> Place:
 @functools.lru_cache(maxsize=32)
 def _loops(filename: str) -> list[ast.While | ast.For]:
     """The loops of a file, inner ones last; none where there is no source."""
+    every = ast.walk(_tree(filename))
+    return [node for node in every if isinstance(node, ast.While | ast.For)]
+
+
+def _tree(filename: str) -> ast.Module:
+    """The source of a file; nothing where there is none that can be read."""
     try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
+        return ast.parse("".join(linecache.getlines(filename)))
     except SyntaxError:
-        return []
-    return [node for node in ast.walk(tree) if isinstance(node, ast.While | ast.For)]
+        return ast.Module([], [])

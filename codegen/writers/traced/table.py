@@ -35,6 +35,15 @@ def writes(*names: str) -> Callable[[Writer], Writer]:
     return declare
 
 
+def same_as(op: str, **words: str) -> Writer:
+    """A writer of one node: options are its attributes, some by other names."""
+
+    def write(emit: Any, *inputs: Any, **options: Any) -> Any:
+        return emit(op, *inputs, **{words.get(k, k): v for k, v in options.items()})
+
+    return write
+
+
 def find(function: Any) -> Writer | None:
     """How a call of an operator, a function of `burnish.ops` or a layer is written."""
     if isinstance(function, Module):

@@ -82,7 +82,7 @@ def _counted(emit: Emitter, arrays: list[Any], shape: tuple[int, ...]) -> Any:
         if not (line == start + step * np.arange(len(line))).all():
             return None
     kind = longest.dtype
-    places = emit("Range", np.int64(0), emit.value(shape[long[0]]), np.int64(1))
+    places = emit.counted(shape[long[0]])
     made = emit.cast(places, kind)
     if step != 1:
         made = emit("Mul", made, np.asarray(step, kind))
@@ -106,9 +106,7 @@ def _triangle(emit: Emitter, arrays: list[Any], shape: tuple[int, ...]) -> Any:
             break
     else:
         return None
-    rows, columns = (
-        emit("Range", np.int64(0), emit.value(n), np.int64(1)) for n in shape[-2:]
-    )
+    rows, columns = map(emit.counted, shape[-2:])
     rows = emit("Unsqueeze", rows, emit.ints([1]))
     if offset:
         rows = emit("Add", rows, np.int64(offset))

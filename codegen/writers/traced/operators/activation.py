@@ -7,30 +7,22 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.writers.traced.emitter import Emitter
-from burnish.codegen.writers.traced.table import writers, writes
+from burnish.codegen.writers.traced.table import same_as, writers, writes
 
-_PLAIN = {
+_SAME = {
     "relu": "Relu", "sigmoid": "Sigmoid", "softplus": "Softplus",
-    "softsign": "Softsign", "hard_swish": "HardSwish", "mish": "Mish",
-    "leaky_relu": "LeakyRelu", "elu": "Elu", "celu": "Celu", "gelu": "Gelu",
-    "hard_sigmoid": "HardSigmoid", "thresholded_relu": "ThresholdedRelu",
-    "selu": "Selu",
-    "hardmax": "Hardmax", "shrink": "Shrink",
+    "softsign": "Softsign", "hard_swish": "HardSwish", "mish": "Mish", "elu": "Elu",
+    "celu": "Celu", "hard_sigmoid": "HardSigmoid", "hardmax": "Hardmax",
+    "thresholded_relu": "ThresholdedRelu", "selu": "Selu", "shrink": "Shrink",
+    "prelu_of": "PRelu",
 }  # fmt: skip
-_WORDS = {"negative_slope": "alpha"}
+writers.update((name, same_as(op)) for name, op in _SAME.items())
+writers["leaky_relu"] = same_as("LeakyRelu", negative_slope="alpha")
 
 
-def _plain(op: str) -> Any:
-    def write(emit: Emitter, x: Any, **options: Any) -> Any:
-        attributes = {_WORDS.get(key, key): each for key, each in options.items()}
-        if op == "Gelu" and attributes.get("approximate") == "none":
-            attributes = {}
-        return emit(op, x, **attributes)
-
-    return write
-
-
-writers.update((name, _plain(op)) for name, op in _PLAIN.items())
+@writes("gelu")
+def gelu(emit: Emitter, x: Any, *, approximate: str) -> Any:
+    return emit("Gelu", x, approximate=None if approximate == "none" else approximate)
 
 
 @writes("relu6")
@@ -41,11 +33,6 @@ def relu6(emit: Emitter, x: Any) -> Any:
 @writes("hard_tanh")
 def hard_tanh(emit: Emitter, x: Any, *, low: float, high: float) -> Any:
     return emit("Clip", x, np.asarray(low, x.dtype), np.asarray(high, x.dtype))
-
-
-@writes("prelu_of")
-def prelu_of(emit: Emitter, x: Any, slope: Any) -> Any:
-    return emit("PRelu", x, slope)
 
 
 @writes("threshold")

@@ -9,18 +9,13 @@ import numpy as np
 from burnish.capture.ref import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.sizes import Size
-from burnish.codegen.writers.traced.table import writers, writes
+from burnish.codegen.writers.traced.table import same_as, writers, writes
 from burnish.ops._kernels.window import each, pairs
 from burnish.ops._kernels.window import window as geometry
 
 
 def window(
-    emit: Emitter,
-    x: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    x: Any, kernel: Any, *, stride: Any, padding: Any, dilation: Any
 ) -> dict[str, Any]:
     """ONNX's attributes of a window, without defaults."""
     rank = len(kernel)
@@ -47,12 +42,10 @@ def conv(
     weight: Any,
     bias: Any = None,
     *,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
     groups: int,
+    **sides: Any,
 ) -> Any:
-    options = window(emit, x, weight.shape[2:], stride, padding, dilation)
+    options = window(x, weight.shape[2:], **sides)
     return emit(
         "Conv", x, weight, bias, group=groups if groups != 1 else None, **options
     )
@@ -65,13 +58,11 @@ def conv_transpose(
     weight: Any,
     bias: Any = None,
     *,
-    stride: Any,
-    padding: Any,
     output_padding: Any,
-    dilation: Any,
     groups: int,
+    **sides: Any,
 ) -> Any:
-    options = window(emit, x, weight.shape[2:], stride, padding, dilation)
+    options = window(x, weight.shape[2:], **sides)
     more = each(output_padding, len(weight.shape) - 2, "output_padding")
     if any(more):
         options["output_padding"] = list(more)
@@ -96,11 +87,17 @@ def _pool(op: str, fixed: dict[str, Any] | None = None) -> Any:
         p: float = 2,
     ) -> Any:
         kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
-        stride = kernel if stride is None else stride
+        sides = {
+            "stride": kernel if stride is None else stride,
+            "padding": padding,
+            "dilation": dilation,
+        }
         if divisor_override is not None:
-            total = _sum(emit, x, kernel, stride, padding, dilation, ceil_mode)
+            total = window_sum(
+                emit, x, kernel_size=kernel, ceil_mode=ceil_mode, **sides
+            )
             return emit("Mul", total, np.asarray(1 / divisor_override, x.dtype))
-        options = window(emit, x, kernel, stride, padding, dilation)
+        options = window(x, kernel, **sides)
         if ceil_mode:
             options["ceil_mode"] = 1
         if op == "AveragePool" and count_include_pad:
@@ -119,17 +116,9 @@ writers.update({
     "max_pool_with_indices": _pool("MaxPool", {"outputs": 2}),
     "avg_pool": _pool("AveragePool"),
     "lp_pool": _pool("LpPool"),
+    "global_avg_pool": same_as("GlobalAveragePool"),
+    "global_max_pool": same_as("GlobalMaxPool"),
 })  # fmt: skip
-
-
-@writes("global_avg_pool")
-def global_avg_pool(emit: Emitter, x: Any) -> Any:
-    return emit("GlobalAveragePool", x)
-
-
-@writes("global_max_pool")
-def global_max_pool(emit: Emitter, x: Any) -> Any:
-    return emit("GlobalMaxPool", x)
 
 
 @writes("global_lp_pool")
@@ -173,36 +162,18 @@ writers["adaptive_max_pool"] = _adaptive("GlobalMaxPool", "MaxPool")
 
 @writes("window_sum")
 def window_sum(
-    emit: Emitter,
-    x: Any,
-    *,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-) -> Any:
-    kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
-    stride = kernel if stride is None else stride
-    return _sum(emit, x, kernel, stride, padding, dilation, ceil_mode)
-
-
-def _sum(
-    emit: Emitter,
-    x: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
+    emit: Emitter, x: Any, *, kernel_size: Any, ceil_mode: bool, **sides: Any
 ) -> Any:
     """Sums under each window; what ceil_mode adds is padding, which nothing counts."""
+    kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
+    if sides["stride"] is None:
+        sides["stride"] = kernel
     if ceil_mode:
         if any(isinstance(n, Size) for n in x.shape[2:]):
             raise emit.cannot("ceil_mode over a dynamic axis")
-        whole = geometry("export", x.shape[2:], kernel, stride, padding, dilation, True)
-        padding = whole.pads
-    options = window(emit, x, kernel, stride, padding, dilation)
+        whole = geometry("export", x.shape[2:], kernel, ceil_mode=True, **sides)
+        sides["padding"] = whole.pads
+    options = window(x, kernel, **sides)
     mean = emit("AveragePool", x, **options, count_include_pad=1)
     return emit("Mul", mean, np.asarray(float(np.prod(kernel)), x.dtype))
 
@@ -216,13 +187,14 @@ def deform_conv(
     bias: Any = None,
     mask: Any = None,
     *,
+    groups: int = 1,
+    offset_groups: int = 1,
     stride: Any = 1,
     padding: Any = 0,
     dilation: Any = 1,
-    groups: int = 1,
-    offset_groups: int = 1,
 ) -> Any:
-    options = window(emit, x, weight.shape[2:], stride, padding, dilation)
+    sides = {"stride": stride, "padding": padding, "dilation": dilation}
+    options = window(x, weight.shape[2:], **sides)
     return emit(
         "DeformConv", x, weight, offset, bias, mask, group=groups,
         offset_group=offset_groups, **options,
@@ -230,16 +202,14 @@ def deform_conv(
 
 
 @writes("im2col")
-def im2col(
-    emit: Emitter, x: Any, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any
-) -> Any:
+def im2col(emit: Emitter, x: Any, *, kernel_size: Any, **sides: Any) -> Any:
     """A convolution with one weight for each element of the window."""
     rank = len(x.shape) - 2
     kernel = each(kernel_size, rank, "kernel_size")
     count, channels = int(np.prod(kernel)), x.shape[1]
     one = np.eye(count, dtype=x.dtype).reshape(count, 1, *kernel)
     weight = np.tile(one, (channels, 1, *(1 for _ in kernel)))
-    options = window(emit, x, kernel, stride, padding, dilation)
+    options = window(x, kernel, **sides)
     made = emit("Conv", x, weight, group=channels, **options)
     return emit("Reshape", made, emit.ints([0, channels * count, -1]))
 

@@ -42,16 +42,11 @@ def take_along_axis(emit: Emitter, x: Any, indices: Any, axis: int = -1) -> Any:
     axis = axis % len(x.shape)
     places = whole(emit, indices)
     like = list(emit.result.shape)
-    if any(
-        a != b
-        for i, (a, b) in enumerate(zip(indices.shape, like, strict=True))
-        if i != axis
-    ):
+    others = [i for i in range(len(like)) if i != axis]
+    if any(indices.shape[i] != like[i] for i in others):
         places = emit("Expand", places, emit.ints(like))
     like[axis] = 1
-    if any(
-        n != m for i, (n, m) in enumerate(zip(x.shape, like, strict=True)) if i != axis
-    ):
+    if any(x.shape[i] != like[i] for i in others):
         x = emit("Expand", x, emit.ints(like))
     return emit("GatherElements", x, places, axis=axis)
 
@@ -220,7 +215,7 @@ def set_item(emit: Emitter, x: Any, values: Any, *, index: Any) -> Any:
     """The places of all elements, indexed as x is, say where the values go."""
     shape = emit("Shape", x)
     count = emit("ReduceProd", shape, keepdims=0)
-    places = emit("Range", np.int64(0), count, np.int64(1))
+    places = emit.counted(count)
     chosen = _picked(emit, emit("Reshape", places, shape), index, len(x.shape))
     new = emit("Expand", emit.cast(values, x.dtype), emit("Shape", chosen))
     flat = emit.ints([-1])
@@ -233,7 +228,7 @@ def put_at(emit: Emitter, x: Any, *, index: Any, shape: Any) -> Any:
     """Zeros of a shape to which x is added at the places that the index picks."""
     sizes = emit.ints(emit.result.shape)
     count = emit("ReduceProd", sizes, keepdims=0)
-    places = emit("Reshape", emit("Range", np.int64(0), count, np.int64(1)), sizes)
+    places = emit("Reshape", emit.counted(count), sizes)
     chosen = _picked(emit, places, index, len(shape))
     flat = emit.ints([-1])
     empty = emit(
@@ -247,7 +242,7 @@ def put_at(emit: Emitter, x: Any, *, index: Any, shape: Any) -> Any:
 @writes("last_diagonal")
 def last_diagonal(emit: Emitter, x: Any, *, offset: int) -> Any:
     count = emit.result.shape[-1]
-    line = emit("Range", np.int64(0), emit.value(count), np.int64(1))
+    line = emit.counted(count)
     rows = emit("Add", line, np.int64(max(-offset, 0)))
     columns = emit("Add", line, np.int64(max(offset, 0)))
     width = emit("Squeeze", emit.axis(x, len(x.shape) - 1), emit.ints([0]))

@@ -71,7 +71,7 @@ def bags(
         raise emit.cannot("bags of different lengths")
     shape = emit("Shape", ids)
     count = emit("ReduceProd", shape, keepdims=0)
-    line = emit("Range", np.int64(0), count, np.int64(1))
+    line = emit.counted(count)
     if padding_idx is None:
         live = emit("Expand", np.asarray(True), shape)
     else:

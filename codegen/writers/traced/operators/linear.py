@@ -97,15 +97,7 @@ def causal(emit: Emitter, queries: Any, keys: Any) -> Any:
     """(T, S): True where query i sees key j, which is no later."""
     if not isinstance(queries, Size) and not isinstance(keys, Size):
         return emit.constant(np.tri(queries, keys) > 0)
-    rows, columns = (
-        emit(
-            "Range",
-            np.int64(0),
-            emit.value(np.int64(n) if not isinstance(n, Size) else n),
-            np.int64(1),
-        )
-        for n in (queries, keys)
-    )
+    rows, columns = map(emit.counted, (queries, keys))
     return emit("LessOrEqual", columns, emit("Unsqueeze", rows, emit.ints([1])))
 
 

@@ -9,8 +9,13 @@ import onnx_ir as ir
 
 from burnish.codegen.writers.traced.emitter import Emitter, data_type, tensor
 from burnish.codegen.writers.traced.operators.shape import slices
-from burnish.codegen.writers.traced.table import writes
+from burnish.codegen.writers.traced.table import same_as, writers, writes
 
+writers.update({
+    "string_concat": same_as("StringConcat"),
+    "regex_full_match": same_as("RegexFullMatch"),
+    "decode_image": same_as("ImageDecoder"),
+})  # fmt: skip
 _INT64 = int(ir.DataType.INT64)
 
 
@@ -80,19 +85,9 @@ def power_of_two(emit: Emitter, x: Any, *, rounding: str, saturate: bool) -> Any
     return emit("Cast", single, to=kind, round_mode=rounding, saturate=int(saturate))
 
 
-@writes("string_concat")
-def string_concat(emit: Emitter, x: Any, y: Any) -> Any:
-    return emit("StringConcat", x, y)
-
-
 @writes("string_split")
 def string_split(emit: Emitter, x: Any, *, delimiter: Any, maxsplit: Any) -> Any:
     return emit("StringSplit", x, outputs=2, delimiter=delimiter, maxsplit=maxsplit)
-
-
-@writes("regex_full_match")
-def regex_full_match(emit: Emitter, x: Any, *, pattern: str) -> Any:
-    return emit("RegexFullMatch", x, pattern=pattern)
 
 
 @writes("string_normalizer")
@@ -108,11 +103,6 @@ def string_normalizer(
         "StringNormalizer", x, case_change_action=case_change_action,
         is_case_sensitive=int(is_case_sensitive), stopwords=list(stopwords) or None,
     )  # fmt: skip
-
-
-@writes("decode_image")
-def decode_image(emit: Emitter, stream: Any, *, pixel_format: str) -> Any:
-    return emit("ImageDecoder", stream, pixel_format=pixel_format)
 
 
 @writes("label_encoder")

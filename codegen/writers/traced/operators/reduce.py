@@ -9,7 +9,7 @@ import numpy as np
 from burnish.capture.ref import Ref
 from burnish.codegen.writers.traced.emitter import Emitter, data_type
 from burnish.codegen.writers.traced.operators.shape import several, slices
-from burnish.codegen.writers.traced.table import writers, writes
+from burnish.codegen.writers.traced.table import same_as, writers, writes
 
 _REDUCE = {
     "reduce_sum": "ReduceSum", "reduce_mean": "ReduceMean", "reduce_max": "ReduceMax",
@@ -29,6 +29,9 @@ def _reduce(op: str) -> Any:
 
 
 writers.update((name, _reduce(op)) for name, op in _REDUCE.items())
+
+
+writers["non_zero"] = same_as("NonZero")
 
 
 def reduced(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
@@ -177,11 +180,6 @@ def _top(emit: Emitter, x: Any, k: Any, axis: int, largest: bool) -> Any:
 @writes("unique_of")
 def unique_of(emit: Emitter, x: Any, *, axis: Any = None, ordered: bool = True) -> Any:
     return emit("Unique", x, outputs=4, axis=axis, sorted=int(ordered))
-
-
-@writes("non_zero")
-def non_zero(emit: Emitter, x: Any) -> Any:
-    return emit("NonZero", x)
 
 
 @writes("median_places")

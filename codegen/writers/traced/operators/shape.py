@@ -9,7 +9,7 @@ import numpy as np
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.operators.elementwise import same
 from burnish.codegen.writers.traced.sizes import Size
-from burnish.codegen.writers.traced.table import writes
+from burnish.codegen.writers.traced.table import same_as, writers, writes
 from burnish.ops.arrays.padding import pairs_of
 
 
@@ -100,6 +100,7 @@ def flip(emit: Emitter, x: Any, *, axis: Any) -> Any:
     return slices(emit, x, {a: slice(None, None, -1) for a in axes})
 
 
+writers["space_to_depth"] = same_as("SpaceToDepth")
 _FAR = 2**63 - 1
 
 
@@ -139,11 +140,6 @@ def _rolled(emit: Emitter, x: Any, by: int, axis: int) -> Any:
 @writes("depth_to_space")
 def depth_to_space(emit: Emitter, x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     return emit("DepthToSpace", x, blocksize=blocksize, mode=mode)
-
-
-@writes("space_to_depth")
-def space_to_depth(emit: Emitter, x: Any, *, blocksize: int) -> Any:
-    return emit("SpaceToDepth", x, blocksize=blocksize)
 
 
 @writes("pad_constant")
@@ -233,7 +229,7 @@ def sum_to(emit: Emitter, x: Any, *, shape: Any) -> Any:
 def unfold(emit: Emitter, x: Any, *, axis: int, size: int, step: int) -> Any:
     """Windows along an axis, their elements in a new last one."""
     axis, count = axis % len(x.shape), emit.result.shape[axis]
-    starts = emit("Range", np.int64(0), emit.value(count), np.int64(1))
+    starts = emit.counted(count)
     starts = emit("Mul", starts, np.int64(step))
     starts = emit("Unsqueeze", starts, emit.ints([1]))
     places = emit("Add", starts, np.arange(size))

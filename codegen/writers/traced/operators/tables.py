@@ -99,21 +99,22 @@ class _Forest:
             tree, number, _MODES[mode], feature, float(value), yes,
             yes + 1, 0 if missing is None else int(missing[node]),
         )  # fmt: skip
-        for column, item in zip(self.nodes.values(), row, strict=True):
-            column.append(item)
+        _add(self.nodes, row)
 
     def _leaf(self, tree: int, number: int, leaf: int) -> None:
         row = (tree, number, "LEAF", 0, 0.0, 0, 0, 0)
-        for column, item in zip(self.nodes.values(), row, strict=True):
-            column.append(item)
+        _add(self.nodes, row)
         pairs = zip(
             self.tables["targets"][leaf], self.tables["weights"][leaf], strict=True
         )
         for target, weight in pairs:
             if target < self.outputs:
-                vote = (tree, number, int(target), float(weight))
-                for column, item in zip(self.votes.values(), vote, strict=True):
-                    column.append(item)
+                _add(self.votes, (tree, number, int(target), float(weight)))
+
+
+def _add(columns: dict[str, list[Any]], row: tuple[Any, ...]) -> None:
+    for column, item in zip(columns.values(), row, strict=True):
+        column.append(item)
 
 
 @writes("svm_kernel")
