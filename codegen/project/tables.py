@@ -9,7 +9,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,6 +23,18 @@ WEIGHTS = ("file", "embed", "none")
 QUANTIZED = ("q8", "q4")
 DTYPES = ("float16", "float32")
 
+_SWITCHES = {
+    word: word.replace("_", "-")
+    for word in (
+        *("simplify", "flat", "typed", "standalone", "selftest", "allow_unknown"),
+        "dequantize",
+    )
+}
+"""Options that a table has as they are, and their keys."""
+_OPTIONAL = (
+    *("weights", "dtype", "sha256", "quantize", "template-dir", "rules"),
+    *_SWITCHES.values(),
+)
 _TOP = ("model", "package-dir", "backend")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -32,27 +44,20 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class Table:
     """One model of a project.
 
-    label: its place in the file, for messages. source, template_dir: absolute. sha256:
-    the digest that the model has to have, by file name; "" is the only file.
+    label: its place in the file, for messages. source, template_dir: absolute.
+    settings: its options but for the name. sha256: the digest that the model has to
+    have, by file name; "" is the only file.
     """
 
     label: str
     source: Path
     module: str
     target: Path
-    weights: str = "file"
+    settings: Options
     dtype: str | None = None
     sha256: Mapping[str, str] | None = None
     template_dir: Path | None = None
     rules: tuple[str, ...] = ()
-    quantize: str | None = None
-    simplify: bool = True
-    flat: bool = False
-    typed: bool = False
-    standalone: bool = False
-    selftest: bool = False
-    allow_unknown: bool = False
-    dequantize: bool = False
 
     @property
     def name(self) -> str:
@@ -114,21 +119,8 @@ def parsed(path: Path, text: str) -> Project:
 
 def options(table: Table) -> Options:
     """A table's options, as `generate` takes them."""
-    usual = usual_name(table.source)
-    return Options(
-        name=table.name if table.name != usual else None,
-        half=table.dtype == "float16",
-        embed=table.weights == "embed",
-        simplify=table.simplify,
-        flat=table.flat,
-        typed=table.typed,
-        weights=table.weights != "none",
-        quantize=table.quantize,
-        standalone=table.standalone,
-        selftest=table.selftest,
-        allow_unknown=table.allow_unknown,
-        dequantize=table.dequantize,
-    )
+    is_usual = table.name == usual_name(table.source)
+    return replace(table.settings, name=None if is_usual else table.name)
 
 
 def _packages(root: Path, top: _Keys, tables: Iterable[Any]) -> Path:
@@ -152,42 +144,33 @@ def _table(path: Path, number: int, entry: Any, packages: Path) -> Table:
     module = _module(keys)
     keys.label = label = f"{label} ({module})"
     template = keys.get("template-dir", str, None)
+    dtype = keys.one_of("dtype", DTYPES, None)
     return Table(
         label=label,
         source=_inside(path.parent, keys, "source", keys.need("source", str)),
         module=module,
         target=packages.joinpath(*module.split(".")).with_suffix(".py"),
-        weights=keys.one_of("weights", WEIGHTS, "file"),
-        dtype=keys.one_of("dtype", DTYPES, None),
+        settings=_settings(keys, dtype),
+        dtype=dtype,
         sha256=_digests(keys),
-        quantize=keys.one_of("quantize", QUANTIZED, None),
         template_dir=template and _inside(path.parent, keys, "template-dir", template),
         rules=tuple(keys.texts("rules")),
-        simplify=keys.get("simplify", bool, True),
-        flat=keys.get("flat", bool, False),
-        typed=keys.get("typed", bool, False),
-        standalone=keys.get("standalone", bool, False),
-        selftest=keys.get("selftest", bool, False),
-        allow_unknown=keys.get("allow-unknown", bool, False),
-        dequantize=keys.get("dequantize", bool, False),
     )
 
 
-_OPTIONAL = (
-    "weights",
-    "dtype",
-    "sha256",
-    "quantize",
-    "template-dir",
-    "rules",
-    "simplify",
-    "flat",
-    "typed",
-    "standalone",
-    "selftest",
-    "allow-unknown",
-    "dequantize",
-)
+def _settings(keys: _Keys, dtype: str | None) -> Options:
+    weights = keys.one_of("weights", WEIGHTS, "file")
+    switches = {
+        word: keys.get(key, bool, getattr(Options, word))
+        for word, key in _SWITCHES.items()
+    }
+    return Options(
+        half=dtype == "float16",
+        embed=weights == "embed",
+        weights=weights != "none",
+        quantize=keys.one_of("quantize", QUANTIZED, None),
+        **switches,
+    )
 
 
 def _module(keys: _Keys) -> str:
