@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 _LIBRARY = "np"
@@ -19,25 +19,21 @@ _ASKS_KERNELS = frozenset(("_has_kernel", "_is_kept"))
 _TRANSPARENT = frozenset(("composed", "explained", "memory_bound", "call", "draw"))
 """Decorators that only say something to error messages, gradients and programs."""
 
-_FALSE = frozenset(
-    (
-        "TYPE_CHECKING",
-        "bfloat16.possible()",
-        "compile is not False",
-        "device.kind == 'cuda'",
-        "recording.paused",
-        "recording.replaying",
-        "recording.tape is not None",
-        "self.training",
-    )
-)
 _NEVER = frozenset(("derived", "is_autodiff", "is_balanced"))
 """Attributes that are False of every tensor and device."""
 
 _NONE = frozenset(("node", "on_input", "scheme"))
 """Attributes that are None of every tensor and layer."""
 
-_EQUAL = {
+_KNOWN = {
+    "TYPE_CHECKING": False,
+    "bfloat16.possible()": False,
+    "compile is not False": False,
+    "device.kind == 'cuda'": False,
+    "recording.paused": False,
+    "recording.replaying": False,
+    "recording.tape is not None": False,
+    "self.training": False,
     "'cupy' not in sys.modules": True,
     "np is np": True,
     "np is not np": False,
@@ -96,7 +92,7 @@ class Places:
         return self._starts[line - 1] + column
 
 
-def folded(text: str, known: Mapping[str, bool]) -> str:
+def folded(text: str, known: dict[str, bool]) -> str:
     """A module's source with everything known put in its place.
 
     known: more names, and what they are.
@@ -111,9 +107,9 @@ def folded(text: str, known: Mapping[str, bool]) -> str:
 
 
 class _Finder:
-    def __init__(self, places: Places, known: Mapping[str, bool]):
+    def __init__(self, places: Places, known: dict[str, bool]):
         self.places = places
-        self.known = known
+        self.known = _KNOWN | known
 
     def within(self, node: ast.AST) -> Iterator[Edit]:
         """Edits of a node's parts, or of the node itself where its parts have none."""
@@ -158,9 +154,7 @@ class _Finder:
             if (constant := _of_none(node)) is not None:
                 return constant
             words = ast.unparse(node) if _is_small(node) else ""
-            if words in self.known:
-                return str(self.known[words])
-            return "False" if words in _FALSE else _known(words)
+            return str(self.known[words]) if words in self.known else None
         return None
 
     def _joined(self, node: ast.BoolOp) -> str | None:
@@ -291,10 +285,6 @@ def _is_small(node: ast.expr) -> bool:
         ):
             return len(node.comparators) == 1
     return False
-
-
-def _known(words: str) -> str | None:
-    return str(_EQUAL[words]) if words in _EQUAL else None
 
 
 def _of_none(node: ast.expr) -> str | None:
