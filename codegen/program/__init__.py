@@ -1,7 +1,7 @@
 """Program: what will be written, in the runtime's and Python's words.
 
 In: expressions (trees over values, weights and literals), statements that name their
-results, blocks of them. Out: the same changed, its data flow, and its text and back.
+results, blocks of them. Out: the same changed, its data flow, and its text.
 Invariant: nothing here knows ONNX; values are single-assignment; a node is not changed
 but rebuilt. Names are made when the source is rendered.
 """
@@ -53,6 +53,7 @@ from burnish.codegen.program.plan import (
     Plan,
     Program,
     called_by,
+    callee,
     held,
 )
 from burnish.codegen.program.pruning import (
@@ -111,6 +112,7 @@ __all__ = [
     "Weight",
     "attributes_used",
     "called_by",
+    "callee",
     "defined",
     "demand_order",
     "every_expression",

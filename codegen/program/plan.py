@@ -15,7 +15,6 @@ from burnish.codegen.program.expressions import (
     UnaryOp,
 )
 from burnish.codegen.program.leaves import Expression, Shape, Value, Weight, walk
-from burnish.codegen.program.parsed import parsed
 from burnish.codegen.program.printed import printed
 from burnish.codegen.program.statements import Block
 
@@ -34,14 +33,6 @@ class Program:
     output_names: list[str]
     outputs: list[tuple[str | None, Shape | None]]
     unknown: dict[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> Program:
-        """The program of such a text; its weights read zeros.
-
-        Raises ValueError with the line that is no part of a program.
-        """
-        return cls(**parsed(text))
 
     def __str__(self) -> str:
         return printed(self)
@@ -84,6 +75,11 @@ def called_by(constructors: Iterable[Expression]) -> list[str]:
     """The functions and classes that constructors call, each once, in order."""
     parts = chain.from_iterable(map(walk, constructors))
     return list(dict.fromkeys(e.function for e in parts if isinstance(e, Call)))
+
+
+def callee(made: Expression | None) -> str:
+    """The function or class that an expression calls; "" where it is no call."""
+    return made.function if isinstance(made, Call) else ""
 
 
 def held(

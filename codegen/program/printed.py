@@ -61,7 +61,7 @@ RESERVED = ("self", "nn", "ops", "Tensor", "inf", "nan", "burnish")
 
 
 def printed(program: Program) -> str:
-    """The program as text that `Program.parse` reads."""
+    """The program as text, one statement a line."""
     return "\n".join(_Printer(program).lines(program)) + "\n"
 
 

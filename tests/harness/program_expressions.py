@@ -7,26 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.program.expressions import (
+from burnish.codegen.program import (
     Attribute,
     BinOp,
     Call,
     Conditional,
+    Constant,
+    Expression,
+    Host,
     Keyed,
     Layer,
     ListOrTuple,
+    Literal,
     Method,
+    Name,
     Slice,
     Subscript,
     UnaryOp,
     Unwritten,
-)
-from burnish.codegen.program.leaves import (
-    Constant,
-    Expression,
-    Host,
-    Literal,
-    Name,
     Value,
     Weight,
 )

@@ -5,21 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from burnish.codegen.program.leaves import Shape, Source, Value, Weight
-from burnish.codegen.program.parsed_expressions import Expressions, plain, syntax
-from burnish.codegen.program.statements import (
+from burnish.codegen.program import (
     Assign,
     Block,
     If,
     Level,
     Loop,
+    Program,
     Scope,
+    Shape,
+    Source,
     Statement,
+    Value,
+    Weight,
 )
+from tests.harness.program_expressions import Expressions, plain, syntax
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _VALUE = re.compile(
@@ -36,8 +39,8 @@ _SCOPE = re.compile(rf"  # ((?:{_QUOTED}|[\w:#.])+)$")
 _INDENT = 4
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The fields of the program that a text describes.
+def parsed(text: str) -> Program:
+    """The program that a text describes; its weights read zeros.
 
     Raises ValueError with the line that is no part of a program.
     """
@@ -68,7 +71,7 @@ class _Parser(Expressions):
         while (line := self.take(start, depth)) is not None:
             yield line
 
-    def program(self) -> dict[str, Any]:
+    def program(self) -> Program:
         for line in self.each("weight "):
             self.weight(f"weight {line}")
         inputs, optional = [], {}
@@ -82,17 +85,17 @@ class _Parser(Expressions):
         unknown = [line.partition(": ") for line in self.each("unknown ")]
         if self.at < len(self.lines):
             raise ValueError(f"expected a program's line, got {self.lines[self.at]!r}")
-        return {
-            "inputs": inputs,
-            "optional": optional,
-            "body": body,
-            "output_names": [ast.literal_eval(o["hint"]) for o in outputs],
-            "outputs": [(_dtype(o), _shape(o["sizes"])) for o in outputs],
-            "unknown": {
+        return Program(
+            inputs,
+            optional,
+            body,
+            [ast.literal_eval(o["hint"]) for o in outputs],
+            [(_dtype(o), _shape(o["sizes"])) for o in outputs],
+            {
                 ast.literal_eval(name): list(ast.literal_eval(f"({nodes},)"))
                 for name, _, nodes in unknown
             },
-        }
+        )
 
     def matched(self, form: re.Pattern[str], line: str) -> re.Match[str]:
         found = form.match(line)

@@ -6,7 +6,8 @@ import pytest
 
 from burnish import ops
 from burnish.codegen.arrange.classes.multihead import multihead
-from burnish.codegen.program import Assign, Program
+from burnish.codegen.program import Assign
+from tests.harness.program_text import parsed
 
 TEXT = """
 weight q "q": float32[4, 4]
@@ -37,7 +38,7 @@ WINDOW = "_slice(), _slice(stop=7)"
 
 def recognized(keys: str = "k1", values: str = "v1", options: str = "") -> object:
     text = TEXT.format(keys=keys, values=values, options=options)
-    program = Program.parse(text)
+    program = parsed(text)
     statements = program.body.statements
     last = statements[-1]
     assert isinstance(last, Assign)

@@ -10,7 +10,7 @@ import pytest
 from burnish.codegen.arrange import arrange
 from burnish.codegen.arrange.classes.class_table import ClassTable
 from burnish.codegen.arrange.pipeline import PHASES, Facts, run
-from burnish.codegen.program import Program
+from tests.harness.program_text import parsed
 
 
 def nested(depth: int) -> str:
@@ -46,14 +46,14 @@ def test_each_group_is_built_once(depth, monkeypatch):
         return known(self, plan)
 
     monkeypatch.setattr(ClassTable, "known", counted)
-    arrange(Program.parse(nested(depth)))
+    arrange(parsed(nested(depth)))
     assert built["classes"] == 2 * depth + 1
 
 
 def test_reasons_have_each_class_once():
     """A trial that was given up leaves no scope in what `--explain` says."""
     facts = Facts()
-    run(PHASES, Program.parse(nested(4)), facts)
+    run(PHASES, parsed(nested(4)), facts)
     scopes = [scope for formed in facts.reasons.formed.values() for scope in formed]
     assert len(scopes) == 2 * 4 + 1
 
@@ -61,5 +61,5 @@ def test_reasons_have_each_class_once():
 def test_arranging_again_gives_the_same():
     """Builders share nothing."""
     text = nested(3)
-    one, other = (arrange(Program.parse(text)) for _ in range(2))
+    one, other = (arrange(parsed(text)) for _ in range(2))
     assert [plan.name for plan in one.classes] == [plan.name for plan in other.classes]

@@ -17,16 +17,16 @@ from burnish.codegen.program import (
     Literal,
     Method,
     ModuleCall,
-    Program,
     Repeat,
     SelfAttr,
     Value,
 )
+from tests.harness.program_text import parsed
 
 
 def plan(*members: Expression, statement: str = "y: float32[2] = ops.relu(x)"):
     text = f"input x: float32[2]\n{statement}\nreturn y\noutput 'y': float32[2]"
-    program = Program.parse(text)
+    program = parsed(text)
     named = [(f"m{i}", made) for i, made in enumerate(members)]
     return ClassPlan("Block", named, program.inputs, program.body)
 

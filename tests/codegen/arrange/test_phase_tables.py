@@ -15,6 +15,7 @@ from burnish.codegen.arrange.pipeline import PHASES, Facts, Phase, build_classes
 from burnish.codegen.names.authorship import SAYS_NOTHING
 from burnish.codegen.program import Plan, Program
 from burnish.codegen.render.page import Header, render
+from tests.harness.program_text import parsed
 
 PHASE = {phase.__name__: phase for phase in PHASES}
 
@@ -501,14 +502,14 @@ def _source(program: Program, phase: Phase) -> str:
 
 @pytest.mark.parametrize(("phase", "before", "after"), PROGRAMS)
 def test_a_phase_changes_the_program(phase: str, before: str, after: str) -> None:
-    program = Program.parse(before)
+    program = parsed(before)
     PHASE[phase](program, Facts())
-    assert str(program) == str(Program.parse(after))
+    assert str(program) == str(parsed(after))
 
 
 @pytest.mark.parametrize(("phase", "before", "lines"), SOURCES)
 def test_a_phase_changes_classes(phase: str, before: str, lines: str) -> None:
-    text = _source(Program.parse(before), PHASE[phase])
+    text = _source(parsed(before), PHASE[phase])
     wanted = textwrap.dedent(lines).strip().splitlines()
     found = [line.strip() for line in text.splitlines()]
     starts = [i for i, line in enumerate(found) if line == wanted[0].strip()]

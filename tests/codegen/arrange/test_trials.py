@@ -26,6 +26,7 @@ from tests.codegen.arrange.test_builder import nested
 from tests.codegen.arrange.test_phases import MODELS
 from tests.codegen.arrange.test_structure import encoder, pyramid
 from tests.codegen.test_large import GRAPHS
+from tests.harness.program_text import parsed
 
 GRAPH: dict[str, Callable[[], onnx.ModelProto]] = {
     **{name: build for name, (build, _) in MODELS.items()},
@@ -72,7 +73,7 @@ def found(
             onnx.save(GRAPH[request.param](), path)
             generate(path)
         else:
-            pipeline.arrange(Program.parse(nested(3)))
+            pipeline.arrange(parsed(nested(3)))
     return Found(*programs[0], classes)
 
 

@@ -19,6 +19,7 @@ from burnish.codegen.program import (
     reads,
     values_in,
 )
+from tests.harness.program_text import parsed
 
 TEXT = """\
 input x: float32[2, 4]
@@ -38,7 +39,7 @@ output 'z': float32[2, 4]
 
 @pytest.fixture
 def program() -> Program:
-    return Program.parse(TEXT)
+    return parsed(TEXT)
 
 
 def hints(values: Iterable[Value]) -> str:

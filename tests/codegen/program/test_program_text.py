@@ -1,4 +1,4 @@
-"""The text of programs: `Program.parse` reads what `str` writes as the same program."""
+"""The text of programs: `parsed` reads what `str` writes as the same program."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ from burnish.codegen.program import (
 from tests.codegen.arrange.test_calls import network
 from tests.codegen.arrange.test_structure import encoder, pyramid
 from tests.harness.examples import examples
+from tests.harness.program_text import parsed
 
 TEXT = """\
 weight fc_weight 'fc.weight': of s0(16, transposed) float32[4, 4]
@@ -78,7 +79,7 @@ unknown 'Foo': 'a', 'b'
 
 
 def test_a_text_is_read_as_what_it_says() -> None:
-    program = Program.parse(TEXT)
+    program = parsed(TEXT)
     assert str(program) == TEXT
     x, keep = program.inputs
     assert (x.shape, keep.dtype, keep.shape) == (("batch", 4), None, None)
@@ -95,7 +96,7 @@ def test_a_text_is_read_as_what_it_says() -> None:
 
 
 def test_indented_text_is_the_same() -> None:
-    assert str(Program.parse(textwrap.indent(TEXT, "    "))) == TEXT
+    assert str(parsed(textwrap.indent(TEXT, "    "))) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_indented_text_is_the_same() -> None:
 )
 def test_other_text_is_refused(line: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Program.parse(line)
+        parsed(line)
 
 
 WORDS = st.sampled_from(["x", "é²", "", "if", "ops", "/a/b.0", "x", "it's", 'a"b', "l"])
@@ -245,7 +246,7 @@ def _same(one: Program, other: Program) -> bool:
 @given(programs())
 @settings(max_examples=examples(50), deadline=None)
 def test_what_is_printed_is_parsed_as_the_same(program: Program) -> None:
-    read = Program.parse(str(program))
+    read = parsed(str(program))
     assert _same(read, program)
     assert str(read) == str(program)
 
@@ -255,18 +256,18 @@ def test_what_is_printed_is_parsed_as_the_same(program: Program) -> None:
 )
 def test_a_list_of_computed_numbers_is_no_plain_list(item: str) -> None:
     text = TEXT.replace("u[i,]", f"[{item}]")
-    assert str(Program.parse(text)) == text
+    assert str(parsed(text)) == text
 
 
 def test_other_programs_are_distinguished() -> None:
-    one = Program.parse(TEXT)
+    one = parsed(TEXT)
     for before, after in (
         ("inf", "1.0"),
         ("n > 1", "n >= 1"),
         ("#1", ""),
         ("s0(16", "s0(9"),
     ):
-        assert not _same(one, Program.parse(TEXT.replace(before, after)))
+        assert not _same(one, parsed(TEXT.replace(before, after)))
 
 
 @pytest.mark.parametrize(
@@ -289,5 +290,5 @@ def test_programs_of_models_are_the_same_before_each_phase(
     [program] = lifted
     facts = Facts()
     for phase in PHASES[: PHASES.index(build_classes)]:
-        assert _same(Program.parse(str(program)), program)
+        assert _same(parsed(str(program)), program)
         phase(program, facts)

@@ -34,7 +34,6 @@ from burnish.codegen.program import (
     Literal,
     Loop,
     Name,
-    Program,
     Statement,
     Value,
     Weight,
@@ -50,6 +49,7 @@ from tests.codegen.thresholds.programs import (
     images,
     source,
 )
+from tests.harness.program_text import parsed
 
 
 def _turned(by: int) -> str:
@@ -81,7 +81,7 @@ output "y": float32[batch, 8, h, w]
 
 def _kind(text: str) -> str:
     """The name of a class of all of a program's statements."""
-    body = Program.parse(text).body
+    body = parsed(text).body
     return Roles(Flow(body)).kind(body.statements)
 
 
@@ -180,7 +180,7 @@ def _starts_as(function: str, *numbers: float) -> bool:
 
 
 def _one_layer_branches() -> bool:
-    layers = Program.parse(chain([("a", 4, 4), ("b", 4, 4)], scope="")).body.statements
+    layers = parsed(chain([("a", 4, 4), ("b", 4, 4)], scope="")).body.statements
     blocks = [Block([layer], [*layer.targets]) for layer in layers]
     return are_twins(If((), (), Literal(True), *blocks))
 
@@ -213,7 +213,7 @@ def _scaled_by(number: float) -> bool:
 def _plain(count: int) -> list[Statement]:
     """Statements without weights."""
     steps: list[Step] = ["ops.tanh({x})"] * count
-    return Program.parse(chain(steps, scope="")).body.statements
+    return parsed(chain(steps, scope="")).body.statements
 
 
 def _is_a_loop(count: int) -> bool:
@@ -221,7 +221,7 @@ def _is_a_loop(count: int) -> bool:
     steps: list[list[Step]] = [
         ["ops.tanh({x})", f"({{x}} + x[{number}])"] for number in range(count)
     ]
-    block = rolled(Program.parse(chain(*steps, scope="")).body)
+    block = rolled(parsed(chain(*steps, scope="")).body)
     return any(isinstance(statement, Loop) for statement in block.statements)
 
 

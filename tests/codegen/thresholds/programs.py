@@ -13,8 +13,8 @@ import onnx
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.pipeline import generate
-from burnish.codegen.program import Program
 from burnish.codegen.render.page import Header, render
+from tests.harness.program_text import parsed
 
 Step = str | tuple[str, int, int]
 """A function of `{x}`, or a linear layer: its name, and its sizes in and out."""
@@ -102,7 +102,7 @@ def embeddings(**rows: int) -> str:
 
 def source(text: str) -> str:
     """The source that a program is arranged to."""
-    plan = arrange(Program.parse(text))
+    plan = arrange(parsed(text))
     return render(plan, Header("title", ("made.",), (), {}))
 
 
