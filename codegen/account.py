@@ -57,10 +57,10 @@ class Account:
                 yield f"not {what}: {len(reasons) - _MOST} more reasons"
 
 
-def few(words: Sequence[str]) -> str:
+def few(words: Sequence[str], most: int = _MOST) -> str:
     """The first of several words, and how many more there are."""
-    more = len(words) - _MOST
-    return ", ".join(words[:_MOST]) + (f" and {more} more" if more > 0 else "")
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _counted(places: list[str]) -> str:

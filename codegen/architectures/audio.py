@@ -60,9 +60,8 @@ def whisper(config: Config, head: str) -> Values:
         sizes |= {"width": width, "labels": labels}
     else:
         sizes |= decoder
-    for heads in ("heads", "decoder_heads"):
-        if sizes["dim"] % sizes.get(heads, 1):
-            config.refuse("d_model", f"a multiple of {sizes[heads]}", sizes["dim"])
+    config.multiple("d_model", sizes["dim"], sizes["heads"])
+    config.multiple("d_model", sizes["dim"], sizes.get("decoder_heads", 1))
     features = f"float32[batch, {mels}, {2 * source}]"
     suppress = {
         "suppress": config.tokens("suppress_tokens"),
@@ -116,9 +115,7 @@ def wav2vec2(config: Config, head: str) -> Values:
         "heads": config.size("num_attention_heads", 12),
         "hidden": config.size("intermediate_size", 3072),
     }
-    for divisor in (sizes["heads"], sizes["tap_groups"]):
-        if sizes["dim"] % divisor:
-            config.refuse("hidden_size", f"a multiple of {divisor}", sizes["dim"])
+    config.multiple("hidden_size", sizes["dim"], sizes["heads"], sizes["tap_groups"])
     return {
         "sizes": sizes,
         **drops(

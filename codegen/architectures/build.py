@@ -92,9 +92,11 @@ def build(
     if found is None:
         raise UnsupportedError(unknown(folder))
     head = head_of(config, found)
-    name = found.prefixes[values["model_type"]] + head
+    prefix = found.prefixes[values["model_type"]]
+    name = prefix + head
     explain(f"{where}: {name}, written by {found.template}")
-    made = {"name": name, "head": head, **found.values(config, head)}
+    base = {"base": found.base, "base_name": prefix + found.heads[0]}
+    made = {"name": name, "head": head, **base, **found.values(config, head)}
     config.finish()
     digest = identity(folder / "config.json", stored)
 

@@ -27,8 +27,7 @@ def _tower(config: Config, sizes: dict[str, Any], dim: int, heads: int) -> Value
         "heads": config.size("num_attention_heads", heads),
         "hidden": config.size("intermediate_size", 4 * dim),
     }
-    if sizes["dim"] % sizes["heads"]:
-        config.refuse("hidden_size", f"a multiple of {sizes['heads']}", sizes["dim"])
+    config.multiple("hidden_size", sizes["dim"], sizes["heads"])
     config.ignore("dropout", "projection_dim", "tie_word_embeddings")  # of others
     config.training_only("attention_dropout")
     return {

@@ -184,6 +184,12 @@ class Config:
             return len(names)
         return self.size("num_labels", 2)
 
+    def multiple(self, key: str, size: int, *divisors: int) -> None:
+        """Refuse a size that these do not divide."""
+        for divisor in divisors:
+            if size % divisor:
+                self.refuse(key, f"a multiple of {divisor}", size)
+
     def refuse(self, key: str, expected: str, got: Any) -> None:
         plain = got is None or type(got) in (bool, str)
         text = json.dumps(got[:80] if isinstance(got, str) else got) if plain else ""

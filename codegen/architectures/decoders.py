@@ -10,13 +10,6 @@ from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.rope import rope_values
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts
 
-_HEADS = (
-    "Model",
-    "ForCausalLM",
-    "ForSequenceClassification",
-    "ForTokenClassification",
-    "ForQuestionAnswering",
-)
 CONTRACTS = {
     "Model": "ids (batch, time) -> (batch, time, dim)",
     "ForCausalLM": "ids (batch, time) -> logits (batch, time, vocab)",
@@ -25,6 +18,7 @@ CONTRACTS = {
     "ForTokenClassification": "ids (batch, time) -> logits (batch, time, labels)",
     "ForQuestionAnswering": "ids (batch, time) -> start, end (batch, time)",
 }
+_HEADS = tuple(head for head in CONTRACTS if head != "LMHeadModel")
 
 
 def _values(config: Config, head: str, **own: Any) -> Values:
@@ -40,6 +34,10 @@ def _values(config: Config, head: str, **own: Any) -> Values:
     rope, share = rope_values(config, head_dim, positions)
     grouped, wide = kv_heads != heads, head_dim * heads != dim
     window, local = own.pop("windows", (None, ""))
+    if "eps" not in own:
+        own["eps"] = config.number("rms_norm_eps", 1e-6)
+    if "act" not in own:
+        own["act"] = _act(config, "silu")
     sizes = {
         "vocab": config.size("vocab_size", None),
         "dim": dim,
@@ -71,7 +69,6 @@ def _values(config: Config, head: str, **own: Any) -> Values:
         ),
         "score": "score",
         "base": base,
-        "base_name": own.pop("prefix") + "Model",
         "embedding": "embed_tokens",
         "contract": CONTRACTS[head],
         "accepts": accepts("input_ids", "attention_mask", "position_ids"),
@@ -81,7 +78,6 @@ def _values(config: Config, head: str, **own: Any) -> Values:
 
 
 _LLAMA: Values = {
-    "act": "silu",
     "block": "sequential",
     "embed_scale": False,
     "final_norm": "norm",
@@ -110,10 +106,6 @@ def _act(config: Config, default: str, key: str = "hidden_act") -> str:
     return config.word(key, default, ACTIVATIONS)
 
 
-def _rms(config: Config, default: float = 1e-6) -> float:
-    return config.number("rms_norm_eps", default)
-
-
 @family("llama.py.jinja", {"llama": "Llama"}, _HEADS, "model")
 def llama(config: Config, head: str) -> Values:
     bias = config.flag("attention_bias", False)
@@ -121,10 +113,7 @@ def llama(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Llama",
         eos=2,
-        eps=_rms(config),
-        act=_act(config, "silu"),
         qkv_bias=bias,
         out_bias=bias,
         mlp_bias=config.flag("mlp_bias", False),
@@ -138,12 +127,9 @@ def mistral(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Mistral",
         eos=2,
         kv_heads=8,
         positions=131072,
-        eps=_rms(config),
-        act=_act(config, "silu"),
         windows=(window, ""),
     )
 
@@ -154,11 +140,8 @@ def qwen2(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Qwen2",
         kv_heads=32,
         positions=32768,
-        eps=_rms(config),
-        act=_act(config, "silu"),
         qkv_bias=True,
         windows=_upper_windows(config),
     )
@@ -171,12 +154,9 @@ def qwen3(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Qwen3",
         kv_heads=32,
         head_dim=128,
         positions=32768,
-        eps=_rms(config),
-        act=_act(config, "silu"),
         qkv_bias=bias,
         out_bias=bias,
         qk_norm=("q_norm", "k_norm"),
@@ -195,12 +175,10 @@ def gemma(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Gemma",
         eos=1,
         tied=True,
         head_dim=256,
         positions=8192,
-        eps=_rms(config),
         act=act,
         qkv_bias=bias,
         out_bias=bias,
@@ -221,13 +199,11 @@ def gemma2(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Gemma2",
         eos=1,
         tied=True,
         head_dim=256,
         kv_heads=4,
         positions=8192,
-        eps=_rms(config),
         act=_act(config, "gelu_pytorch_tanh", "hidden_activation"),
         qkv_bias=bias,
         out_bias=bias,
@@ -250,7 +226,6 @@ def phi(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Phi",
         eos=2,
         eps=config.number("layer_norm_eps", 1e-5),
         act=_act(config, "gelu_new"),
@@ -272,11 +247,9 @@ def phi3(config: Config, head: str) -> Values:
     return _values(
         config,
         head,
-        prefix="Phi3",
         eos=32000,
         positions=4096,
-        eps=_rms(config, 1e-5),
-        act=_act(config, "silu"),
+        eps=config.number("rms_norm_eps", 1e-5),
         fused=True,
         mlp="fused",
         windows=(_window(config, None), ""),

@@ -8,16 +8,6 @@ from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
-_HEADS = (
-    "Model",
-    "ForMaskedLM",
-    "ForSequenceClassification",
-    "ForTokenClassification",
-    "ForQuestionAnswering",
-    "ForMultipleChoice",
-    "ForPreTraining",
-    "ForNextSentencePrediction",
-)
 _CONTRACTS = {
     "Model": "ids -> (batch, time, dim)",
     "ForMaskedLM": "ids (batch, time) -> logits (batch, time, vocab)",
@@ -28,6 +18,7 @@ _CONTRACTS = {
     "ForPreTraining": "ids -> logits (batch, time, vocab), next (batch, 2)",
     "ForNextSentencePrediction": "ids (batch, time) -> logits (batch, 2)",
 }
+_HEADS = tuple(_CONTRACTS)
 _POOLED = {
     "ForSequenceClassification",
     "ForMultipleChoice",
@@ -59,8 +50,7 @@ def _bert_values(
         "heads": config.size("num_attention_heads", None),
         "hidden": config.size("intermediate_size", None),
     }
-    if sizes["dim"] % sizes["heads"]:
-        config.refuse("hidden_size", f"a multiple of {sizes['heads']}", sizes["dim"])
+    config.multiple("hidden_size", sizes["dim"], sizes["heads"])
     tied = config.flag("tie_word_embeddings", True)
     axes = "batch, choices, time" if head == "ForMultipleChoice" else "batch, time"
     return {
@@ -85,11 +75,7 @@ def _bert_values(
 
 @family("bert.py.jinja", {"bert": "Bert"}, _HEADS, "bert")
 def bert(config: Config, head: str) -> Values:
-    return {
-        **_bert_values(config, head, "bert"),
-        "base": "bert",
-        "base_name": "BertModel",
-    }
+    return _bert_values(config, head, "bert")
 
 
 _ROBERTAS = {
@@ -105,13 +91,7 @@ def roberta(config: Config, head: str) -> Values:
     made = _bert_values(config, head, "roberta")
     if head == "ForSequenceClassification":
         made["pooled"] = False
-    prefix = _ROBERTAS[config.values["model_type"]]
-    return {
-        **made,
-        "counts_tokens": True,
-        "base": "roberta",
-        "base_name": f"{prefix}Model",
-    }
+    return {**made, "counts_tokens": True}
 
 
 @family(
@@ -129,12 +109,7 @@ def electra(config: Config, head: str) -> Values:
         made["width"] = "width"
     if head == "ForPreTraining":
         made["contract"] = "ids (batch, time) -> logits (batch, time)"
-    return {
-        **made,
-        "pooled": False,
-        "base": "electra",
-        "base_name": "ElectraModel",
-    }
+    return {**made, "pooled": False}
 
 
 @family("albert.py.jinja", {"albert": "Albert"}, _HEADS[:6], "albert")
@@ -153,8 +128,6 @@ def albert(config: Config, head: str) -> Values:
         "groups": groups if groups > 1 else 0,
         "inner": config.depth("inner_group_num", 1),
         "classifier_dropout": config.rate("classifier_dropout_prob", 0.1),
-        "base": "albert",
-        "base_name": "AlbertModel",
     }
 
 
@@ -170,8 +143,7 @@ def distilbert(config: Config, head: str) -> Values:
         "heads": config.size("n_heads", 12),
         "hidden": config.size("hidden_dim", 3072),
     }
-    if sizes["dim"] % sizes["heads"]:
-        config.refuse("dim", f"a multiple of {sizes['heads']}", sizes["dim"])
+    config.multiple("dim", sizes["dim"], sizes["heads"])
     axes = "batch, choices, time" if head == "ForMultipleChoice" else "batch, time"
     return {
         "sizes": sizes,

@@ -44,7 +44,8 @@ def family(
     """Register the function that reads such configurations; the last one for a type.
 
     It gives the template's values: "sizes", the constructor's arguments and their
-    defaults, "contract", the docstring's first line, and whatever else is written.
+    defaults, "contract", the docstring's first line, and whatever else is written;
+    "base" and "base_name", the base model's attribute and class, are there already.
     """
 
     def register(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.codegen.account import few
 from burnish.codegen.errors import ReadError
 from burnish.nn import Buffer, Module
 from burnish.serialize import LazyTensor
@@ -66,12 +67,12 @@ def fitted(
         ]
         found.append((path, stored[name], not isinstance(tensor, Buffer)))
     if missing or wrong:
-        problems = [f"missing {_some(missing)}"] if missing else []
-        problems += [f"unused {_some(unused)}"] if missing and unused else []
+        problems = [f"missing {few(missing, _SHOWN)}"] if missing else []
+        problems += [f"unused {few(unused, _SHOWN)}"] if missing and unused else []
         raise ReadError(
             f"{where}: weights do not fit config.json: {'; '.join(problems + wrong)}"
         )
-    return found, [f"not used by this model: {_some(unused)}"] if unused else []
+    return found, [f"not used by this model: {few(unused, _SHOWN)}"] if unused else []
 
 
 def _equal(one: LazyTensor, other: LazyTensor) -> bool:
@@ -86,8 +87,3 @@ def _path(name: str, paths: Mapping[str, Any], base: str) -> str | None:
         if path in paths:
             return path
     return None
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -9,13 +9,7 @@ from burnish.codegen.architectures.decoders import CONTRACTS
 from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
-_HEADS = (
-    "Model",
-    "LMHeadModel",
-    "ForSequenceClassification",
-    "ForTokenClassification",
-    "ForQuestionAnswering",
-)
+_HEADS = tuple(head for head in CONTRACTS if head != "ForCausalLM")
 
 
 @family("gpt2.py.jinja", {"gpt2": "GPT2"}, _HEADS, "transformer")
@@ -31,8 +25,7 @@ def gpt2(config: Config, head: str) -> Values:
     )
     dim = config.size("n_embd", 768)
     heads = config.size("n_head", 12)
-    if dim % heads:
-        config.refuse("n_embd", f"a multiple of {heads}", dim)
+    config.multiple("n_embd", dim, heads)
     sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", 50257),
         "positions": config.size("n_positions", 1024),
@@ -53,8 +46,6 @@ def gpt2(config: Config, head: str) -> Values:
         "scale": scale,
         "act": config.word("activation_function", "gelu_new", ACTIVATIONS),
         "eps": config.number("layer_norm_epsilon", 1e-5),
-        "base": "transformer",
-        "base_name": "GPT2Model",
         "embedding": "wte",
         "places": "wpe",
         "lm_bias": False,

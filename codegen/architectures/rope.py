@@ -42,8 +42,8 @@ def rope_values(
         config.refuse("partial_rotary_factor", "an even part of every head", share)
         return made, 1.0
     scaling = {
-        "linear": _linear,
-        "dynamic": _dynamic,
+        "linear": _stretched,
+        "dynamic": _stretched,
         "llama3": _llama3,
         "yarn": _yarn,
         "longrope": _longrope,
@@ -61,13 +61,7 @@ def rope_values(
     return made, share
 
 
-def _linear(
-    given: Config, size: int, positions: int, before: int, theta: float
-) -> dict[str, Any]:
-    return {"factor": given.number("factor", 1.0)}
-
-
-def _dynamic(
+def _stretched(
     given: Config, size: int, positions: int, before: int, theta: float
 ) -> dict[str, Any]:
     return {"factor": given.number("factor", 1.0), "positions": positions}

@@ -8,7 +8,6 @@ from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
 
-_HEADS = ("Model", "ForConditionalGeneration", "EncoderModel")
 _CONTRACTS = {
     "Model": "ids, decoder ids (batch, time) -> (batch, time, dim)",
     "ForConditionalGeneration": "ids, decoder ids -> logits (batch, time, vocab)",
@@ -68,12 +67,12 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
     }
 
 
-@family("t5.py.jinja", {"t5": "T5"}, _HEADS, "transformer")
+@family("t5.py.jinja", {"t5": "T5"}, _CONTRACTS, "transformer")
 def t5(config: Config, head: str) -> Values:
     return _values(config, head, every=False, feed="relu")
 
 
-@family("t5.py.jinja", {"umt5": "UMT5"}, _HEADS, "transformer")
+@family("t5.py.jinja", {"umt5": "UMT5"}, _CONTRACTS, "transformer")
 def umt5(config: Config, head: str) -> Values:
     """Every layer has its own table of positions."""
     return _values(config, head, every=True, feed="gated-gelu")

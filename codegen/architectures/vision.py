@@ -45,7 +45,15 @@ def patches(config: Config, patch: int) -> dict[str, Any]:
     return {"image": tuple(image), "patch": tuple(patch_size)}
 
 
-def _transformer(config: Config, head: str, prefix: str, base: str) -> Values:
+@family("vit.py.jinja", {"vit": "ViT"}, _HEADS, "vit")
+@family(
+    "vit.py.jinja",
+    {"deit": "DeiT"},
+    [*_HEADS, "ForImageClassificationWithTeacher"],
+    "deit",
+)
+def transformer(config: Config, head: str) -> Values:
+    """DeiT has a second token, which learns from a teacher."""
     config.ignore("encoder_stride", "tie_word_embeddings")  # of other heads
     sizes: dict[str, Any] = {
         **patches(config, 16),
@@ -55,8 +63,7 @@ def _transformer(config: Config, head: str, prefix: str, base: str) -> Values:
         "heads": config.size("num_attention_heads", 12),
         "hidden": config.size("intermediate_size", 3072),
     }
-    if sizes["dim"] % sizes["heads"]:
-        config.refuse("hidden_size", f"a multiple of {sizes['heads']}", sizes["dim"])
+    config.multiple("hidden_size", sizes["dim"], sizes["heads"])
     image = pair(config, "image_size", 224)
     pooler_size = config.size("pooler_output_size", sizes["dim"])
     return {
@@ -67,7 +74,7 @@ def _transformer(config: Config, head: str, prefix: str, base: str) -> Values:
             config.rate("attention_probs_dropout_prob", 0.0),
         ),
         "square": isinstance(sizes["image"], int),
-        "distilled": base == "deit",
+        "distilled": config.values["model_type"] == "deit",
         "qkv_bias": config.flag("qkv_bias", True),
         "eps": config.number("layer_norm_eps", 1e-12),
         "act": config.word("hidden_act", "gelu", ACTIVATIONS),
@@ -75,27 +82,9 @@ def _transformer(config: Config, head: str, prefix: str, base: str) -> Values:
         "pooler_size": pooler_size if pooler_size != sizes["dim"] else None,
         "pooler_act": config.word("pooler_act", "tanh", ACTIVATIONS),
         "labels": config.labels(),
-        "base": base,
-        "base_name": f"{prefix}Model",
         "accepts": pixels(sizes["channels"], *image),
         "contract": _CONTRACTS[head],
     }
-
-
-@family("vit.py.jinja", {"vit": "ViT"}, _HEADS, "vit")
-def vit(config: Config, head: str) -> Values:
-    return _transformer(config, head, "ViT", "vit")
-
-
-@family(
-    "vit.py.jinja",
-    {"deit": "DeiT"},
-    [*_HEADS, "ForImageClassificationWithTeacher"],
-    "deit",
-)
-def deit(config: Config, head: str) -> Values:
-    """A second token, which learns from a teacher."""
-    return _transformer(config, head, "DeiT", "deit")
 
 
 def _convolutional(config: Config, head: str, widths: list[int]) -> Values:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from burnish.codegen.account import few
 from burnish.codegen.errors import ExportError, UsageError, about, keep_inputs
 from burnish.codegen.output.generated import Options
 from burnish.codegen.pipeline import planned
@@ -28,6 +29,7 @@ _WAYS = (
     Options(dequantize=True),
     Options(dequantize=True, flat=True),
 )
+_SHOWN = 5
 _COUNTED = "num_batches_tracked"
 """PyTorch's counter of training steps: no tensor of an ONNX graph."""
 
@@ -102,9 +104,9 @@ def _mismatch(held: Weights, made: Sequence[Entry]) -> str:
     names = {entry.path for entry in made}
     problems = []
     if missing := names - held.keys():
-        problems.append(f"has no {_listed(missing)}")
+        problems.append(f"has no {few(sorted(missing), _SHOWN)}")
     if others := {name for name in held if not _is_count(name)} - names:
-        problems.append(f"has {_listed(others)}, which the module has not")
+        problems.append(f"has {few(sorted(others), _SHOWN)}, which the module has not")
     for entry in made:
         shape = entry.weight.shape
         if entry.path in held and held[entry.path].shape != shape:
@@ -116,11 +118,6 @@ def _mismatch(held: Weights, made: Sequence[Entry]) -> str:
         "expected the weights of the module that is generated from the model file; "
         + "; ".join(problems)
     )
-
-
-def _listed(names: set[str]) -> str:
-    first, more = sorted(names)[:5], len(names) - 5
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def _given(held: Weights, entry: Entry) -> np.ndarray:
