@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from burnish.codegen.arrange.analysis.structural_hash import signature
-from burnish.codegen.arrange.classes.members import stored
+from burnish.codegen.arrange.classes.members import extending, stored
 from burnish.codegen.infer.chains import joined
 from burnish.codegen.infer.forwards import forward
 from burnish.codegen.infer.layers.leaves import Doubt, Leaf
@@ -23,14 +23,12 @@ from burnish.codegen.program import (
     Keyed,
     ListOrTuple,
     Literal,
-    Method,
     ModuleCall,
     Name,
-    Repeat,
     SelfAttr,
-    UnaryOp,
     Value,
     Weight,
+    callee,
 )
 
 
@@ -112,24 +110,18 @@ class Classes:
     def _extending(self, node: Node) -> tuple[ClassPlan, list[tuple[str, Weight]]]:
         """A model that is one layer, or a Sequential with numbers or keys for names."""
         part = self._part(node)
-        made, base = part.made, "nn.Sequential"
-        args: tuple[Expression, ...] = (made,)
-        options: tuple[tuple[str, Expression], ...] = ()
-        if isinstance(made, Call):
-            base, args, options = made.function, made.args, made.options
-        elif isinstance(made, ListOrTuple):
-            alone = len(made.items) == 1 and isinstance(made.items[0], Keyed)
-            args = (Keyed((("0", made.items[0]),)),) if alone else made.items
-        elif isinstance(made, Repeat):
-            args = (UnaryOp("*", made),)
-        begin = Method(Name("super()"), "__init__", args, options)
+        made = part.made
+        match made:
+            case ListOrTuple(items=(Keyed() as only,)):
+                made = Keyed((("0", only),))
+        base = callee(made) or "nn.Sequential"
         x = Value("inputs")
         block = Block([], [])
         if part.form == "loose":
             step = Call("nn.Unwritten", (Literal(("whole",)),))
             y = Value("x")
             block = Block([Assign((y,), (), ModuleCall(step, (x,)))], [y])
-        plan = ClassPlan("Model", [("", begin)], [x], block, base=base)
+        plan = ClassPlan("Model", [("", extending(made))], [x], block, base=base)
         return plan, part.weights
 
     def _known(self, plan: ClassPlan) -> str:

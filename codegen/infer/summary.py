@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from burnish.codegen.account import few
 from burnish.codegen.errors import spelled
 from burnish.codegen.infer.layers.leaves import Leaf
 from burnish.codegen.infer.tree import Node
 from burnish.codegen.names.identifier import plain
-from burnish.codegen.program import Call, ClassPlan, every_expression, walk
+from burnish.codegen.program import ClassPlan, callee, every_expression, walk
 
 _SHOWN = 6
 _NAMED = 2
@@ -38,8 +39,7 @@ def _grouped(doubts: list[tuple[str, str]]) -> Iterator[str]:
     for words, where in doubts:
         places.setdefault(words, []).append(plain(where))
     for words, found in list(places.items())[:_SHOWN]:
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        yield f"{', '.join(found[:_NAMED])}{more}: {words}"
+        yield f"{few(found, _NAMED)}: {words}"
     if len(places) > _SHOWN:
         yield f"{len(places) - _SHOWN} more guesses; {spelled('explain')} tells them"
 
@@ -47,4 +47,4 @@ def _grouped(doubts: list[tuple[str, str]]) -> Iterator[str]:
 def _steps(plan: ClassPlan) -> int:
     every = [e for _, made in plan.members for e in walk(made)]
     every += every_expression(plan.block)
-    return sum(isinstance(e, Call) and e.function == "nn.Unwritten" for e in every)
+    return sum(callee(e) == "nn.Unwritten" for e in every)

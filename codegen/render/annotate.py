@@ -366,12 +366,9 @@ def _element(found: Type) -> Type:
     """The type of each element of a list or tuple; of a list of modules, a module."""
     if isinstance(found, Repeat):
         return found.item
-    if isinstance(found, str) and (match := re.fullmatch(r"list\[(.*)\]", found)):
-        return match[1]
-    if isinstance(found, str) and (
-        match := re.fullmatch(r"tuple\[(.*), \.\.\.\]", found)
-    ):
-        return match[1]
+    form = r"list\[(.*)\]|tuple\[(.*), \.\.\.\]"
+    if isinstance(found, str) and (match := re.fullmatch(form, found)):
+        return match[1] or match[2]
     return "Any"
 
 

@@ -15,7 +15,13 @@ import numpy as np
 
 from burnish import Tensor, nn
 from burnish.codegen.arrange.classes.interpreter import Numbers, Untried, run
-from burnish.codegen.program import Layer, Literal, Statement, Value, walk
+from burnish.codegen.program import (
+    Layer,
+    Literal,
+    Statement,
+    Value,
+    every_expression,
+)
 
 _BATCH, _TIME = 3, (5, 7, 4)
 """Sizes of the first draw, all different: no axis is taken for another."""
@@ -91,8 +97,7 @@ def _written(statements: Sequence[Statement]) -> set[int]:
     return {
         e.value
         for s in statements
-        for root in s.expressions()
-        for e in walk(root)
+        for e in every_expression(s)
         if isinstance(e, Literal) and type(e.value) is int and 1 < e.value < _LARGEST
     }
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from burnish.codegen.arrange.analysis.structural_hash import outline_of_any_size
 from burnish.codegen.arrange.recover.segments import dense
-from burnish.codegen.arrange.scopes.grouping import leaves
-from burnish.codegen.program import Block, If, Layer, Weight
+from burnish.codegen.arrange.scopes.grouping import every_weight
+from burnish.codegen.program import Block, If
 
 _LEAST = 2
 """The fewest dense layers of a branch that becomes a class; one is equal by chance."""
@@ -36,14 +36,7 @@ def entered(block: Block, name: str) -> Block:
 
 
 def _first_word(block: Block) -> str:
-    words: Counter[str] = Counter()
-    for statement in block.statements:
-        for expression in leaves(statement):
-            held: list[Weight] = []
-            if isinstance(expression, Layer):
-                held = list(expression.weights.values())
-            elif isinstance(expression, Weight):
-                held = [expression]
-            words.update(w.path.split(".")[0] for w in held if "." in w.path)
+    weights = (w for s in block.statements for w in every_weight(s))
+    words = Counter(w.path.split(".")[0] for w in weights if "." in w.path)
     common = [word for word, _ in words.most_common(1) if word.isidentifier()]
     return common[0] if common else "branch"

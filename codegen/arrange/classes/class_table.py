@@ -6,7 +6,7 @@ from collections import Counter
 
 from burnish.codegen.arrange.analysis.schedule import as_needed
 from burnish.codegen.arrange.analysis.structural_hash import signature
-from burnish.codegen.program import Call, ClassPlan, Expression, demand_order
+from burnish.codegen.program import ClassPlan, Expression, callee, demand_order
 
 
 class ClassTable:
@@ -30,8 +30,8 @@ class ClassTable:
 
     def plan(self, made: Expression | None) -> ClassPlan | None:
         """The class that a constructor calls; None for one of the library."""
-        name = made.function if isinstance(made, Call) else ""
-        return next((p for p in self.classes.values() if p.name == name), None)
+        plans = self.classes.values()
+        return next((p for p in plans if p.name == callee(made)), None)
 
     def used_by(self, model: ClassPlan) -> list[ClassPlan]:
         """The classes that the model contains, in the order of their building."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from burnish.codegen.arrange.classes.as_layer import Submodule
-from burnish.codegen.arrange.classes.members import WeightPath
 from burnish.codegen.program import (
     Assign,
     Block,
@@ -16,6 +16,7 @@ from burnish.codegen.program import (
     SelfAttr,
     Statement,
     Value,
+    callee,
 )
 
 
@@ -28,12 +29,7 @@ def as_sequential(parts: dict[int, Submodule]) -> Submodule | None:
         parts[n].constructor if n in parts else Call("nn.Identity")
         for n in range(max(parts) + 1)
     ]
-    weights = [
-        (f"{n}.{path}", weight)
-        for n, part in parts.items()
-        for path, weight in part.weights
-    ]
-    return _chained(Call("nn.Sequential", tuple(filled)), weights, chain)
+    return _chained(Call("nn.Sequential", tuple(filled)), parts)
 
 
 def as_named_sequential(parts: dict[str, Submodule]) -> Submodule | None:
@@ -42,20 +38,14 @@ def as_named_sequential(parts: dict[str, Submodule]) -> Submodule | None:
     if any(len(part.inputs) != 1 for part in chain):
         return None
     named = Keyed(tuple((name, part.constructor) for name, part in parts.items()))
-    weights = [
-        (f"{name}.{path}", weight)
-        for name, part in parts.items()
-        for path, weight in part.weights
-    ]
-    return _chained(Call("nn.Sequential", (named,)), weights, chain)
+    return _chained(Call("nn.Sequential", (named,)), parts)
 
 
-def _chained(
-    made: Call, weights: list[WeightPath], chain: Sequence[Submodule]
-) -> Submodule:
+def _chained(made: Call, parts: Mapping[Any, Submodule]) -> Submodule:
+    chain = list(parts.values())
     return Submodule(
         made,
-        weights,
+        [(f"{n}.{path}", w) for n, part in parts.items() for path, w in part.weights],
         chain[0].inputs,
         chain[-1].outputs,
         set().union(*(part.statements for part in chain)),
@@ -68,9 +58,8 @@ def as_loop(
 ) -> Callable[[SelfAttr], Statement] | None:
     """A chain of equal modules as a loop over their list, given where that is."""
     first = chain[0]
-    if len(chain) < 2 or not isinstance(first.constructor, Call):
-        return None
-    if first.constructor.function.startswith("nn."):
+    kind = callee(first.constructor)
+    if len(chain) < 2 or not kind or kind.startswith("nn."):
         return None
     rolling = first.inputs
     place = chain[1].inputs.index(first.outputs[0])
@@ -79,10 +68,7 @@ def as_loop(
     for part, before in zip(chain[1:], chain, strict=False):
         expected = list(first.inputs)
         expected[place] = before.outputs[0]
-        same = isinstance(part.constructor, Call) and (
-            part.constructor.function == first.constructor.function
-        )
-        if not same or list(part.inputs) != expected:
+        if callee(part.constructor) != kind or list(part.inputs) != expected:
             return None
 
     def loop(own: SelfAttr) -> Statement:

@@ -22,6 +22,7 @@ from burnish.codegen.program import (
     ModuleCall,
     Scope,
     SelfAttr,
+    callee,
     every_expression,
     walk,
 )
@@ -232,13 +233,9 @@ def no_loop(parts: Mapping[int, Submodule]) -> str:
         return "some numbers are missing or out of order"
     first, *others = parts.items()
     for number, part in others:
-        one, other = first[1].constructor, part.constructor
-        if not (isinstance(one, Call) and isinstance(other, Call)):
-            continue
-        if one.function != other.function:
+        kinds = {callee(first[1].constructor), callee(part.constructor)}
+        if len(kinds) > 1 and "" not in kinds:
             return f"{first[0]} and {number} are not alike"
-    if isinstance(first[1].constructor, Call) and first[
-        1
-    ].constructor.function.startswith("nn."):
+    if callee(first[1].constructor).startswith("nn."):
         return "they are single layers"
     return "they are not given the same"

@@ -35,11 +35,11 @@ class Interfaces:
     def of(cls, block: Block) -> Interfaces:
         made = cls(Flow(block))
         for statement in block.statements:
-            if isinstance(statement, Assign) and (size := symbol(statement.expression)):
+            if not isinstance(statement, Assign):
+                continue
+            if size := symbol(statement.expression):
                 made.symbols[statement.targets[0]] = size
-            if isinstance(statement, Assign) and (
-                number := number_of_places(statement)
-            ):
+            if number := number_of_places(statement):
                 made.places[statement.targets[0]] = number, statement.expression
         return made
 

@@ -31,6 +31,7 @@ from burnish.codegen.program import (
     UnaryOp,
     Value,
     Weight,
+    callee,
     every_expression,
 )
 
@@ -172,7 +173,7 @@ class Members:
         listed = self.listed(block)
         nameless = self.single.get("")
         base = "nn.Module" if all(name for name, _ in listed) else "nn.Sequential"
-        base = nameless.function if isinstance(nameless, Call) else base
+        base = callee(nameless) or base
         shared = self.tied()
         return ClassPlan(name, listed, inputs, block, base=base, shared=shared)
 
@@ -212,7 +213,7 @@ class Members:
             for name in dict.fromkeys(map(str, used))
         }
         nameless = made.pop("", None)  # before the others, so that numbers are places
-        extended = [] if nameless is None else [("", _extending(nameless))]
+        extended = [] if nameless is None else [("", extending(nameless))]
         return [*extended, *made.items()]
 
     def _list(self, name: str) -> Expression:
@@ -237,9 +238,9 @@ class Members:
         )
 
 
-def _extending(made: Expression) -> Expression:
+def extending(made: Expression) -> Method:
     """`super().__init__(...)` of a class that is this layer, or has these layers."""
-    args: tuple[Expression, ...] = ()
+    args: tuple[Expression, ...] = (made,)
     options: tuple[tuple[str, Expression], ...] = ()
     match made:
         case Call(args=args, options=options):

@@ -35,7 +35,7 @@ from burnish.codegen.program import (
     Subscript,
     Value,
     Weight,
-    walk,
+    every_expression,
 )
 
 _OF_KERAS = frozenset(("attention_output", "key", "query", "value"))
@@ -166,10 +166,8 @@ def _stacked(parts: list[Weight]) -> Weight:
 
 def _projections(statements: Sequence[Statement]) -> Projections | None:
     """Linear layers whose rows are 3 * embed_dim in all, and one behind them."""
-    found: list[Layer] = []
-    for statement in statements:
-        for root in statement.expressions():
-            found += [e for e in walk(root) if isinstance(e, Layer)]
+    every = (e for s in statements for e in every_expression(s))
+    found = [e for e in every if isinstance(e, Layer)]
     if not 2 <= len(found) <= 4 or not all(map(_fits, found)):
         return None
     *inward, out = found

@@ -72,18 +72,12 @@ def scaled(
 
 def _cuts(block: Block, head_dim: int) -> bool:
     """Whether something is reshaped to heads of this width."""
-    return any(
-        isinstance(expression, Method)
-        and expression.name == "reshape"
-        and len(expression.args) > 3
-        and head_dim in _ends(expression)
-        for expression in every_expression(block)
-    )
-
-
-def _ends(reshape: Method) -> list[object]:
-    last = reshape.args[-1]
-    return [last.value if isinstance(last, Literal) else None]
+    for expression in every_expression(block):
+        match expression:
+            case Method(name="reshape", args=(_, _, _, *_, Literal(value=size))):
+                if size == head_dim:
+                    return True
+    return False
 
 
 def _is_wide(expression: Expression, dim: int) -> bool:

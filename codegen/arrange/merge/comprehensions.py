@@ -19,6 +19,7 @@ from burnish.codegen.program import (
     Name,
     Repeat,
     UnaryOp,
+    callee,
     walk,
 )
 
@@ -72,9 +73,9 @@ def _growing(
     All parts of one class are tried at its first: sizes may start again within them.
     Where every few parts in a row grow alike, all of them do.
     """
-    if start == 0 or _callee(parts[start - 1]) != _callee(parts[start]):
+    if start == 0 or callee(parts[start - 1]) != callee(parts[start]):
         alike = itertools.takewhile(
-            lambda part: _callee(part) == _callee(parts[start]), parts[start:]
+            lambda part: callee(part) == callee(parts[start]), parts[start:]
         )
         whole = tuple(alike)
         if len(whole) >= _GROWING and _grow(whole):
@@ -85,10 +86,6 @@ def _growing(
     if end == start + _GROWING:
         return start, None
     return end - 1, progression(parts[start : end - 1])
-
-
-def _callee(part: Expression) -> str:
-    return part.function if isinstance(part, Call) else ""
 
 
 def _grow(parts: tuple[Expression, ...]) -> bool:

@@ -31,6 +31,7 @@ from burnish.codegen.program import (
     Numbered,
     Repeat,
     SelfAttr,
+    callee,
     every_expression,
 )
 
@@ -192,7 +193,7 @@ def _least(item: Expression) -> int:
 
 def _is_own(item: Expression) -> bool:
     """Whether it is a module of a class of the model's own."""
-    return isinstance(item, Call) and not item.function.startswith("nn.")
+    return bool(callee(item)) and not callee(item).startswith("nn.")
 
 
 def _numbers(names: Sequence[str]) -> tuple[str, int] | None:

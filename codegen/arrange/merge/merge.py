@@ -29,7 +29,6 @@ from burnish.codegen.arrange.merge.size_table import ABSENT, Table
 from burnish.codegen.arrange.merge.thread_state import handed_on
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import (
-    Block,
     Call,
     ClassPlan,
     Expression,
@@ -195,7 +194,7 @@ class _Sizer:
         """Two kinds as one with statements reordered and attention decomposed."""
         if _word(one.whole) != _word(other.whole) or not attends(other.whole.block):
             return None
-        plans = [_with(plan, spelled_out(plan.block)) for plan in other.plans]
+        plans = [replace(p, block=spelled_out(p.block)) for p in other.plans]
         return self._both(_as_needed(one), Kind.of(plans))
 
     def _against(self, kind: Kind) -> str | None:
@@ -265,10 +264,6 @@ class _Sizer:
 def _as_needed(kind: Kind) -> Kind:
     """The kind with statements in the order in which they are needed."""
     return Kind(list(map(as_needed, kind.plans)), as_needed(kind.whole), kind.choices)
-
-
-def _with(plan: ClassPlan, block: Block) -> ClassPlan:
-    return replace(plan, block=block)
 
 
 def _word(plan: ClassPlan) -> str:

@@ -21,6 +21,7 @@ from burnish.codegen.program import (
     SelfAttr,
     Statement,
     Value,
+    callee,
     demand_order,
     reads,
 )
@@ -188,8 +189,7 @@ def _in_row(block: Block, row: list[Assign], place: _Place) -> list[Statement]:
 
 def _kind(made: Expression | None, known: dict[str, ClassPlan]) -> str | None:
     """The source's own class that a constructor calls."""
-    function = made.function if isinstance(made, Call) else None
-    return function if function in known else None
+    return callee(made) if callee(made) in known else None
 
 
 def _renamed(made: Expression, name: str) -> Expression:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burnish.codegen.arrange.recover.segments import dense, expression, layers_of
+from burnish.codegen.arrange.recover.segments import (
+    dense,
+    expression,
+    layers_of,
+    on_host,
+)
 from burnish.codegen.ops import Trait, functions
-from burnish.codegen.program import BinOp, Call, Flow, Method, Statement, Value
+from burnish.codegen.program import BinOp, Flow, Method, Statement, Value, callee
 
 EXCITE = "SqueezeExcite"
 _POOLS = functions(Trait.REDUCTION) | {
@@ -48,7 +53,7 @@ def _excitation(
             continue
         if not all(e.kind.startswith(_EXCITES) for s in cone for e in layers_of(s)):
             continue
-        first = [s for s in cone if x in flow.reads[s] and not _is_host(s)]
+        first = [s for s in cone if x in flow.reads[s] and not on_host(s)]
         own = {product, *cone}
         read = {reader for s in cone for reader in flow.readers_of(s)}
         if all(map(_pools, first)) and read <= own:
@@ -75,13 +80,9 @@ def _between(
     return cone
 
 
-def _is_host(statement: Statement) -> bool:
-    return all(target.host for target in statement.targets)
-
-
 def _pools(statement: Statement) -> bool:
     """Whether it reduces a value over its places: a mean, a global pool."""
     made = expression(statement)
     if isinstance(made, Method):
         return made.name == "mean"
-    return isinstance(made, Call) and made.function in _POOLS
+    return callee(made) in _POOLS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.segments import (
@@ -22,6 +22,7 @@ from burnish.codegen.program import (
     Layer,
     Statement,
     Value,
+    callee,
 )
 
 _ATTENTION = "ops.scaled_dot_product_attention"
@@ -53,20 +54,16 @@ class Roles:
         inside = set(map(id, statements))
         found = []
         for statement in statements:
-            made = expression(statement)
-            if not isinstance(made, Call):
-                continue
-            softmax = made.function == "ops.softmax"
-            weighs = softmax and self._weighs(statement, inside)
-            if made.function == _ATTENTION or weighs:
+            called = callee(expression(statement))
+            weighs = called == "ops.softmax" and self._weighs(statement, inside)
+            if called == _ATTENTION or weighs:
                 found.append(statement)
         return found
 
     def _weighs(self, softmax: Statement, inside: set[int]) -> bool:
         """A product behind it, and a product of two computed values before it."""
-        return self._product_before(softmax, inside) is not None and bool(
-            self._product_behind(softmax, inside)
-        )
+        before = self._product_before(softmax, inside)
+        return bool(before and self._product_behind(softmax, inside))
 
     def kind(self, statements: Sequence[Statement]) -> str:
         """A class name from the layers and operators inside."""
@@ -92,8 +89,7 @@ class Roles:
     def _joins(self, statements: Sequence[Statement]) -> bool:
         """Whether three or more branches end in one tensor, side by side."""
         inside = set(map(id, statements))
-        made = expression(statements[-1])
-        joined = isinstance(made, Call) and made.function == "ops.concat"
+        joined = callee(expression(statements[-1])) == "ops.concat"
         makers = self.flow.makers(statements[-1])
         return joined and sum(id(maker) in inside for maker in makers) >= _BRANCHES
 
@@ -110,8 +106,7 @@ class Roles:
         names: dict[int, str] = {}
         for statement in self.attentions(statements):
             self._attention_names(statement, inside, names)
-        if self._is_gated(statements):
-            self._gated_names(statements, names)
+        self._gated_names(statements, names)
         for layer in self._shortcuts(statements):
             names.setdefault(id(layer), "downsample")
         for number, group in self._by_base(statements, names).items():
@@ -177,12 +172,12 @@ class Roles:
         assert isinstance(made, Call)
         if made.function == _ATTENTION:
             return list(made.args[:3]), attention
-        product = self._product_before(attention, inside)
+        before = self._product_before(attention, inside) or attention
         behind = self._product_behind(attention, inside) or attention
-        second = expression(behind)
-        if product is None or not isinstance(second, BinOp):
-            return [], attention
-        return [product.left, product.right, second.right], behind
+        match expression(before), expression(behind):
+            case BinOp(left=queries, right=keys), BinOp(right=values):
+                return [queries, keys, values], behind
+        return [], attention
 
     def _attention_names(
         self, attention: Statement, inside: set[int], names: dict[int, str]
@@ -199,39 +194,12 @@ class Roles:
         for layer in self._layers_behind(behind, inside):
             names.setdefault(id(layer), "output")
 
-    def _product_before(self, softmax: Statement, inside: set[int]) -> BinOp | None:
+    def _product_before(self, softmax: Statement, inside: set[int]) -> Statement | None:
         """The scores' product, through masks and scales."""
-        return self._search(softmax, inside, 12)
-
-    def _search(self, start: Statement, inside: set[int], steps: int) -> BinOp | None:
-        """The first product of two computed values that leads to the statement."""
-        waiting = [start]
-        for _ in range(steps):
-            if not waiting:
-                return None
-            statement = waiting.pop(0)
-            for maker in self.flow.makers(statement):
-                if id(maker) not in inside or dense(maker):
-                    continue
-                made = expression(maker)
-                if isinstance(made, BinOp) and made.operator == "@":
-                    return made
-                waiting.append(maker)
-        return None
+        return _product(softmax, inside, self.flow.makers, 12)
 
     def _product_behind(self, softmax: Statement, inside: set[int]) -> Statement | None:
-        waiting = [softmax]
-        for _ in range(8):
-            if not waiting:
-                return None
-            for reader in self.flow.readers_of(waiting.pop(0)):
-                if id(reader) not in inside or dense(reader):
-                    continue
-                made = expression(reader)
-                if isinstance(made, BinOp) and made.operator == "@":
-                    return reader
-                waiting.append(reader)
-        return None
+        return _product(softmax, inside, self.flow.readers_of, 8)
 
     def _layers_before(self, end: Expression, inside: set[int]) -> list[Layer]:
         """The nearest layers that a value comes from."""
@@ -274,9 +242,6 @@ class Roles:
 
     # --- gated MLPs: down(act(gate(x)) * up(x)) ---
 
-    def _is_gated(self, statements: Sequence[Statement]) -> bool:
-        return self._gate(statements) is not None
-
     def _gate(
         self, statements: Sequence[Statement]
     ) -> tuple[Layer, Layer, Layer] | None:
@@ -308,6 +273,27 @@ class Roles:
         found = self._gate(statements)
         for layer, word in zip(found or (), ("gate", "up", "down"), strict=False):
             names.setdefault(id(layer), word)
+
+
+def _product(
+    start: Statement,
+    inside: set[int],
+    near: Callable[[Statement], Iterable[Statement]],
+    steps: int,
+) -> Statement | None:
+    """The first product of two computed values that is reached from a statement."""
+    waiting = [start]
+    for _ in range(steps):
+        if not waiting:
+            return None
+        for statement in near(waiting.pop(0)):
+            if id(statement) not in inside or dense(statement):
+                continue
+            made = expression(statement)
+            if isinstance(made, BinOp) and made.operator == "@":
+                return statement
+            waiting.append(statement)
+    return None
 
 
 def is_conv(layer: Layer) -> bool:

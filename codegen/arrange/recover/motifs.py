@@ -22,10 +22,11 @@ from burnish.codegen.arrange.recover.segments import (
     dense,
     expression,
     layers_of,
+    on_host,
 )
 from burnish.codegen.arrange.scopes.group_kind import conv_word
 from burnish.codegen.ops import Trait, functions
-from burnish.codegen.program import Assign, Call, Flow, Layer, Level, Statement
+from burnish.codegen.program import Assign, Flow, Layer, Level, Statement, callee
 
 _ACTIVATIONS = functions(Trait.ACTIVATION) | {"ops.sigmoid", "ops.tanh"}
 _COUNTED = re.compile(r"conv\d*")
@@ -49,8 +50,7 @@ def conv_block(statement: Statement, flow: Flow) -> list[Statement]:
     if norm is None or not _is_batch_norm(norm):
         return []
     act = _only_reader(norm, flow)
-    made = None if act is None else expression(act)
-    if act is None or not isinstance(made, Call) or made.function not in _ACTIVATIONS:
+    if act is None or callee(expression(act)) not in _ACTIVATIONS:
         return [statement, norm]
     return [statement, norm, act]
 
@@ -70,8 +70,7 @@ def are_several(blocks: Sequence[object]) -> bool:
 def block_kind(block: Sequence[Statement]) -> str:
     """The class of a convolution block: "ConvBNReLU", "ConvTransposeBN"."""
     layer = next(iter(layers_of(block[0])))
-    made = expression(block[-1])
-    activation = made.function if isinstance(made, Call) else None
+    activation = callee(expression(block[-1])) or None
     return conv_word(layer.kind, has_norm=True, activation=activation)
 
 
@@ -158,7 +157,7 @@ def _is_chain(segment: Segment, flow: Flow) -> bool:
     return all(
         len([v for v in flow.reads[s] if not v.host]) == 1
         for s in segment.statements
-        if not all(target.host for target in s.targets)
+        if not on_host(s)
     )
 
 

@@ -57,9 +57,8 @@ class Cuts:
             if statement in aside:
                 depends.update(statement.targets)
                 continue
-            on_host = all(target.host for target in statement.targets)
             follows = not depends.isdisjoint(self.flow.reads[statement])
-            if not on_host and (follows or holds_weights(statement)):
+            if not on_host(statement) and (follows or holds_weights(statement)):
                 self.heavy.append(statement)
                 depends.update(t for t in statement.targets if not t.host)
         self.weighty = set(self.heavy)
@@ -244,6 +243,11 @@ def dense(statement: Statement) -> int:
 
 def expression(statement: Statement) -> Expression | None:
     return statement.expression if isinstance(statement, Assign) else None
+
+
+def on_host(statement: Statement) -> bool:
+    """Whether it gives numbers of the host alone."""
+    return all(target.host for target in statement.targets)
 
 
 def layers_of(statement: Statement) -> Iterable[Layer]:

@@ -10,7 +10,7 @@ roles      a unit is named after its contents, its layers after their roles
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbol
@@ -23,6 +23,7 @@ from burnish.codegen.arrange.recover.segments import (
     dense,
     expression,
     layers_of,
+    on_host,
 )
 from burnish.codegen.arrange.recover.units import (
     LEAST,
@@ -48,6 +49,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
     demand_order,
+    exchanged,
     pruned,
 )
 
@@ -97,7 +99,7 @@ def _ask_inputs(program: Program) -> None:
     first: list[Statement] = []
     rest: list[Statement] = []
     known: dict[str, Value] = {}
-    again: dict[Expression, Value] = {}
+    again: dict[Value, Expression] = {}
     for statement in program.body.statements:
         size = symbol(statement.expression) if isinstance(statement, Assign) else None
         source = next((v for v in program.inputs if size and has(v, size)), None)
@@ -111,15 +113,8 @@ def _ask_inputs(program: Program) -> None:
             rest.append(statement)
     body = Block([*first, *rest], program.body.results)
     if again:
-        body = body.rebuilt(lambda e: _with(e, again))
+        body = body.rebuilt(exchanged(again))
     program.body = pruned(body)  # of what was only asked for its size
-
-
-def _with(expression: Expression, values: Mapping[Expression, Value]) -> Expression:
-    """The expression with other values in some places."""
-    if expression in values:
-        return values[expression]
-    return expression.rebuilt(lambda child: _with(child, values))
 
 
 # --- stages ---
@@ -265,9 +260,7 @@ def _branch(segment: Segment, roles: Roles) -> list[Statement]:
     if len(ends) != 2 or len(inner) != 1 or segment.entry is None:
         return []
     cone = _cone(inner[0], segment, roles.flow)
-    heads = [
-        s for s in cone if segment.entry in roles.flow.reads[s] and not _on_host(s)
-    ]
+    heads = [s for s in cone if segment.entry in roles.flow.reads[s] and not on_host(s)]
     if len(heads) == 1 and _is_norm(heads[0]):
         cone.remove(heads[0])
     convs = any(e.kind.startswith("Conv") for s in cone for e in layers_of(s))
@@ -275,10 +268,6 @@ def _branch(segment: Segment, roles: Roles) -> list[Statement]:
     if sum(map(dense, cone)) < LEAST or (convs and not attends):
         return []
     return cone
-
-
-def _on_host(statement: Statement) -> bool:
-    return all(target.host for target in statement.targets)
 
 
 def _cone(end: Value, segment: Segment, flow: Flow) -> list[Statement]:

@@ -26,10 +26,9 @@ from burnish.codegen.program import (
     Loop,
     Statement,
     Value,
+    exchanged,
     operands,
 )
-
-_Known = Mapping[Expression, Expression]
 
 
 def threaded(block: Block) -> Block:
@@ -53,9 +52,10 @@ def _decided(
     """
     made, results = dict(made), list(block.results)
     statements: list[Statement] = []
-    known: dict[Expression, Expression] = {}
+    known: dict[Value, Expression] = {}
+    change = exchanged(known)
     for statement in block.statements:
-        statement = statement.rebuilt(partial(_with, known=known))
+        statement = statement.rebuilt(change)
         if isinstance(statement, Assign) and statement.targets[0].host:
             made[statement.targets[0]] = statement.expression
         if isinstance(statement, Loop):
@@ -77,7 +77,7 @@ def _decided(
             for side, answer in zip(statement.blocks(), (True, False), strict=True)
         ]
         statements.append(replace(statement, then=sides[0], otherwise=sides[1]))
-    return Block(statements, [_with(result, known) for result in results])
+    return Block(statements, [change(result) for result in results])
 
 
 def _spelled(expression: Expression, made: Mapping[Value, Expression]) -> Expression:
@@ -161,11 +161,8 @@ def _answer(result: Expression) -> Expression | None:
 
 def _behind(side: Block, answer: Expression, first: If, second: If) -> Block:
     """A branch of the first If with what the second one does behind it."""
-    known: dict[Expression, Expression] = {}
-    known |= zip(first.targets, side.results, strict=True)
-    then, otherwise = (
-        inner.rebuilt(partial(_with, known=known)) for inner in second.blocks()
-    )
+    change = exchanged(dict(zip(first.targets, side.results, strict=True)))
+    then, otherwise = (inner.rebuilt(change) for inner in second.blocks())
     if isinstance(answer, Literal):
         taken = then if answer.value else otherwise
         return _threaded(Block([*side.statements, *taken.statements], taken.results))
@@ -174,9 +171,3 @@ def _behind(side: Block, answer: Expression, first: If, second: If) -> Block:
         second, targets=targets, condition=answer, then=then, otherwise=otherwise
     )
     return _threaded(Block([*side.statements, inner], list(targets)))
-
-
-def _with(expression: Expression, known: _Known) -> Expression:
-    if expression in known:
-        return known[expression]
-    return expression.rebuilt(lambda child: _with(child, known))

@@ -9,15 +9,12 @@ one order; other orders are tried by moving runs of layers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnish.codegen.infer.layers.leaves import EMBEDS, shape
+from burnish.codegen.infer.layers.leaves import EMBEDS, is_named_transposed, shape
 from burnish.codegen.infer.tree import Node
 
-_UP = re.compile(r"up|deconv|transpose|convt|tconv|^ct|unpool", re.IGNORECASE)
-_NEAR = 2
 _LONGEST = 48
 """A row of more layers keeps its order: moves are tried in cubic time."""
 _SHORT = 16
@@ -96,7 +93,7 @@ def _conv(
         return (plain,)
     if bias:
         return (plain,)
-    if any(_UP.search(part) for part in node.path.split(".")[-_NEAR:]):
+    if is_named_transposed(node):
         plain = Reading(second, first, step=second, cost=_NAMED)
     return plain, back
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-from burnish.codegen.infer.layers.leaves import Around, Leaf, shape
+from burnish.codegen.infer.layers.leaves import Around, Leaf, is_named_transposed, shape
 from burnish.codegen.infer.tree import Node
 
-_UP = re.compile(r"up|deconv|transpose|convt|tconv|^ct|unpool", re.IGNORECASE)
 _DEPTHWISE = re.compile(r"depth|dw|separable", re.IGNORECASE)
-_PATH = 2
 
 
 def convolution(node: Node, around: Around) -> Leaf | None:
@@ -45,7 +43,7 @@ def _transposed_groups(
     if bias and bias[0] != first:
         groups, rest = divmod(bias[0], second)
         return 0 if rest or not groups or first % groups else groups
-    named = any(_UP.search(part) for part in node.path.split(".")[-_PATH:])
+    named = is_named_transposed(node)
     if bias and first != second:
         return 0
     if first != second:  # without a bias: by the layers beside it

@@ -74,6 +74,15 @@ def is_float(node: Node, name: str) -> bool:
     return "float" in node.tensors[name].dtype
 
 
+_UP = re.compile(r"up|deconv|transpose|convt|tconv|^ct|unpool", re.IGNORECASE)
+_NEAR = 2
+
+
+def is_named_transposed(node: Node) -> bool:
+    """Whether the module or the one around it has a name of transposed convolutions."""
+    return any(_UP.search(part) for part in node.path.split(".")[-_NEAR:])
+
+
 EMBEDS = re.compile(
     r"emb|^wte$|^wpe$|vocab|lookup|codebook|^shared$|relative_attention_bias|^tok"
     r"|^pos(ition)?s?(_enc\w*)?$",
