@@ -6,7 +6,7 @@ import ast
 import functools
 import linecache
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from burnish.codegen.errors import ExportError
 
@@ -175,7 +175,7 @@ def _changed(node: ast.AST) -> str:
     return part.id if isinstance(part, ast.Name) else ""
 
 
-def _is_uneven(node: ast.AST) -> bool:
+def _is_uneven(node: ast.AST) -> TypeGuard[ast.BinOp | ast.Call]:
     """Whether an operation may do something else for another number: min, %, &."""
     match node:
         case ast.BinOp(op=op):
