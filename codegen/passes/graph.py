@@ -26,15 +26,21 @@ def all_nodes(model: ir.Model) -> list[ir.Node]:
     def visit(graph: ir.Graph) -> None:
         own = list(graph)
         nodes.extend(own)
-        for attribute in (a for node in own for a in node.attributes.data.values()):
-            if attribute.type == ir.AttributeType.GRAPH:
-                visit(attribute.as_graph())
-            elif attribute.type == ir.AttributeType.GRAPHS:
-                for inner in attribute.as_graphs():
-                    visit(inner)
+        for node in own:
+            for body in bodies(node):
+                visit(body)
 
     visit(model.graph)
     return nodes
+
+
+def bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs in a node's attributes."""
+    for held in node.attributes.data.values():
+        if held.type == ir.AttributeType.GRAPH:
+            yield held.as_graph()
+        elif held.type == ir.AttributeType.GRAPHS:
+            yield from held.as_graphs()
 
 
 def label(node: ir.Node) -> str:
@@ -99,6 +105,22 @@ def version(model: ir.Model, node: ir.Node) -> int:
     return node.version or model.opset_imports.get("", 28)
 
 
+def maker_of(value: ir.Value | None, *kinds: str) -> ir.Node | None:
+    """The node that makes a value; with `kinds`, if it is one of these of ONNX's."""
+    maker = None if value is None else value.producer()
+    if maker is None or not kinds:
+        return maker
+    return maker if maker.op_type in kinds and not maker.domain else None
+
+
+def axes_of(node: ir.Node, place: int = 1) -> list[int] | None:
+    """The axes in an attribute or, in newer opsets, in a constant input."""
+    held = node.attributes.get_ints("axes")
+    if held is not None:
+        return list(held)
+    return integers(node.inputs[place]) if len(node.inputs) > place else None
+
+
 def made_for(reader: ir.Node, value: ir.Value | None) -> ir.Node | None:
     """The node of one output, in the reader's graph, that makes a value for one use."""
     maker = None if value is None else value.producer()
@@ -133,12 +155,19 @@ def forward(node: ir.Node, value: ir.Value) -> bool:
     return True
 
 
-def constant_node(held: ir.TensorProtocol | np.ndarray | Sequence[int]) -> ir.Node:
-    """A Constant node of a tensor, an array, or int64 numbers."""
+Held = ir.TensorProtocol | np.ndarray | Sequence[int]
+"""A tensor, an array, or int64 numbers."""
+
+
+def _tensor(held: Held) -> ir.TensorProtocol:
     if not isinstance(held, ir.TensorProtocol | np.ndarray):
         held = np.array(held, np.int64)
-    tensor = ir.tensor(held) if isinstance(held, np.ndarray) else held
-    return ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+    return ir.tensor(held) if isinstance(held, np.ndarray) else held
+
+
+def constant_node(held: Held) -> ir.Node:
+    """A Constant node."""
+    return ir.Node("", "Constant", [], [ir.AttrTensor("value", _tensor(held))])
 
 
 def weight_node(
@@ -152,10 +181,18 @@ def weight_node(
     return node
 
 
+def view_nodes(
+    op_type: str, value: ir.Value, numbers: Sequence[int], version: int | None = 13
+) -> list[ir.Node]:
+    """A Reshape, Squeeze or Unsqueeze, behind the Constant of its sizes or axes."""
+    given = constant_node(numbers)
+    inputs = [value, given.outputs[0]]
+    return [given, ir.Node("", op_type, inputs, version=version)]
+
+
 def reshape_nodes(value: ir.Value, sizes: Sequence[int]) -> list[ir.Node]:
     """A Reshape, behind the Constant of its sizes."""
-    shape = constant_node(sizes)
-    return [shape, ir.Node("", "Reshape", [value, shape.outputs[0]])]
+    return view_nodes("Reshape", value, sizes, version=None)
 
 
 def initializer(
@@ -187,6 +224,11 @@ def initializer(
     return value
 
 
+def new_constant(model: ir.Model, name: str, held: Held) -> ir.Value:
+    """A new initializer that no author named."""
+    return initializer(model, ir.Value(name=name), _tensor(held), trains=False)
+
+
 def starts_at_zero(node: ir.Node) -> bool:
     """Whether a Slice starts at 0 on every axis, in steps of 1."""
     starts = integers(node.inputs[1]) if len(node.inputs) > 2 else None
@@ -202,15 +244,6 @@ def detach_inputs(nodes: Iterable[ir.Node | None]) -> None:
                 node.replace_input_with(index, None)
 
 
-def bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    """The graphs in a node's attributes."""
-    for held in node.attributes.values():
-        if held.type == ir.AttributeType.GRAPH:
-            yield held.as_graph()
-        elif held.type == ir.AttributeType.GRAPHS:
-            yield from held.as_graphs()
-
-
 def order_of(node: ir.Node, rank: int) -> list[int] | None:
     """The axes in the order of a Transpose; None where it is for another rank.
 
@@ -221,14 +254,16 @@ def order_of(node: ir.Node, rank: int) -> list[int] | None:
     return order if sorted(order) == list(range(rank)) else None
 
 
+def behind(value: ir.Value, *kinds: str) -> ir.Value:
+    """The value behind a chain of operators of these kinds, by their first inputs."""
+    while (maker := maker_of(value, *kinds)) and maker.inputs[0] is not None:
+        value = maker.inputs[0]
+    return value
+
+
 def behind_identities(value: ir.Value) -> ir.Value:
     """The value behind a chain of Identity nodes."""
-    maker = value.producer()
-    while maker is not None and maker.op_type == "Identity" and not maker.domain:
-        assert maker.inputs[0] is not None
-        value = maker.inputs[0]
-        maker = value.producer()
-    return value
+    return behind(value, "Identity")
 
 
 def elements(dims: tuple[int, ...]) -> int:

@@ -72,27 +72,18 @@ def _taken(user: ir.Node, place: int, steps: int) -> int | None:
         weight = user.inputs[1]
         return None if weight is None or weight.shape is None else len(weight.shape)
     if user.op_type == "Transpose":
-        permuted = user.attributes.get("perm")
-        return None if permuted is None else len(permuted.as_ints())
+        permuted = user.attributes.get_ints("perm")
+        return None if permuted is None else len(permuted)
     if place or not user.outputs:
         return None
     if user.op_type in _HANDED_ON:
         return _wanted(user.outputs[0], steps)
     if user.op_type in ("Squeeze", "Unsqueeze"):
-        axes, behind = _axes(user), _wanted(user.outputs[0], steps)
+        axes, behind = g.axes_of(user), _wanted(user.outputs[0], steps)
         if axes is None or behind is None:
             return None
-        return behind + axes if user.op_type == "Squeeze" else behind - axes
+        return behind + (len(axes) if user.op_type == "Squeeze" else -len(axes))
     return None
-
-
-def _axes(node: ir.Node) -> int | None:
-    """How many axes it adds or takes away, where the file says which."""
-    held = node.attributes.get("axes")
-    if held is not None:
-        return len(held.as_ints())
-    tensor = g.constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    return None if tensor is None else tensor.size
 
 
 def _decide(model: ir.Model, node: ir.Node, truth: bool) -> None:
@@ -105,9 +96,8 @@ def _decide(model: ir.Model, node: ir.Node, truth: bool) -> None:
         asked, turned = _root(other.inputs[0])
         if asked is root:
             held = np.array(truth ^ negated ^ turned)
-            like = ir.Value(name=f"{other.name or other.outputs[0].name}_decided")
-            decided = g.initializer(model, like, ir.tensor(held), trains=False)
-            other.replace_input_with(0, decided)
+            name = f"{other.name or other.outputs[0].name}_decided"
+            other.replace_input_with(0, g.new_constant(model, name, held))
 
 
 def _root(value: ir.Value | None) -> tuple[ir.Value | None, bool]:

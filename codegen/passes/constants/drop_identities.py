@@ -24,6 +24,7 @@ from burnish.codegen.passes.graph import (
     forward,
     integers,
     label,
+    maker_of,
     proven_equal,
     scalar,
     starts_at_zero,
@@ -120,14 +121,13 @@ def _leaves_all(node: ir.Node) -> bool:
 
 def _split_before(node: ir.Node) -> ir.Value | None:
     """What a Split took apart and this Concat joins in the same order."""
-    first = node.inputs[0]
-    split = None if first is None else first.producer()
-    if node.op_type != "Concat" or split is None or split.op_type != "Split":
+    first, split = node.inputs[0], maker_of(node.inputs[0], "Split")
+    if node.op_type != "Concat" or split is None:
         return None
     rank = 0 if first is None or first.shape is None else len(first.shape)
     axes = {attribute(node, "axis", 0), attribute(split, "axis", 0)}
     along = {axis % rank for axis in axes if isinstance(axis, int)} if rank else axes
-    whole = list(node.inputs) == list(split.outputs) and not split.domain
+    whole = list(node.inputs) == list(split.outputs)
     return split.inputs[0] if whole and len(along) == 1 else None
 
 
@@ -144,12 +144,11 @@ def _same_shape(node: ir.Node) -> bool:
 
 
 def _same_order(node: ir.Node) -> bool:
-    source, perm = node.inputs[0], node.attributes.get("perm")
+    source, perm = node.inputs[0], node.attributes.get_ints("perm")
     assert source is not None
     if perm is None:
         return source.shape is not None and len(source.shape) < 2
-    order = list(perm.as_ints())
-    return order == sorted(order)
+    return list(perm) == sorted(perm)
 
 
 def _flat_already(node: ir.Node) -> bool:

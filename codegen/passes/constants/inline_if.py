@@ -12,6 +12,7 @@ from burnish.codegen.passes.graph import (
     constant,
     detach_inputs,
     label,
+    maker_of,
     owner,
 )
 
@@ -21,11 +22,7 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
 
     The other branch may not fit the shapes that are known here, since it never runs.
     """
-    choices = [
-        node
-        for node in all_nodes(model)
-        if node.op_type == "If" and node.domain == "" and node.graph is not None
-    ]
+    choices = [n for n in all_nodes(model) if n.op_type == "If" and not n.domain]
     changed = False
     known = _known(model, choices)
     for node in choices:
@@ -52,7 +49,7 @@ def _known(
     waiting = [node.inputs[0] for node in choices]
     while waiting:
         value = waiting.pop()
-        tensor, maker = constant(value), None if value is None else value.producer()
+        tensor, maker = constant(value), maker_of(value)
         if tensor is not None:
             known[value] = tensor
         elif maker is not None and maker not in makers and can_run(maker):

@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    integers,
+    maker_of,
+    scalar,
+)
 from burnish.codegen.passes.shapes.dims import declared
 
 
@@ -18,8 +24,8 @@ def read_in_order(node: ir.Node) -> ir.Value | None:
     if node.op_type != "Gather" or attribute(node, "axis", 0):
         return None
     flat, places = node.inputs
-    reshape = None if flat is None else flat.producer()
-    if reshape is None or reshape.op_type != "Reshape" or places is None:
+    reshape = maker_of(flat, "Reshape")
+    if reshape is None or places is None:
         return None
     source, shape = reshape.inputs
     sizes = None if source is None else declared(source)
@@ -57,14 +63,12 @@ def _step(made: ir.Node | None, rank: int) -> int | None:
     """The number by which a count of examples (N, 1, ..., 1) is multiplied."""
     if made is None or made.op_type != "Unsqueeze" or len(made.inputs) < 2:
         return None
-    if integers(made.inputs[1]) != list(range(1, rank)):
-        return None
-    times = None if made.inputs[0] is None else made.inputs[0].producer()
-    if times is None or times.op_type != "Mul":
+    times = maker_of(made.inputs[0], "Mul")
+    if times is None or integers(made.inputs[1]) != list(range(1, rank)):
         return None
     for count, by in (times.inputs, times.inputs[::-1]):
-        step, counting = scalar(by), None if count is None else count.producer()
-        if step is None or counting is None or counting.op_type != "Range":
+        step, counting = scalar(by), maker_of(count, "Range")
+        if step is None or counting is None:
             continue
         start, _, delta = counting.inputs
         if scalar(start) == 0 and scalar(delta) == 1:

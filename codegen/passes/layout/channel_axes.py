@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, find, having
@@ -70,18 +69,15 @@ def _axis(model: ir.Model, node: ir.Node) -> int | None:
     rule = find(node.domain, node.op_type, g.version(model, node))
     if rule is None or "axis" not in rule.attributes:
         return None
-    axis = g.attribute(node, "axis", rule.default("axis"))
-    assert isinstance(axis, int)
-    return axis
+    return node.attributes.get_int("axis", rule.default("axis"))
 
 
 def _axes(node: ir.Node) -> list[int] | None:
     """The axes that the node names, None if it names none that are known."""
-    held, place = node.attributes.get("axes"), _AXES_INPUT[node.op_type]
-    if held is not None:
-        return list(held.as_ints())
-    if len(node.inputs) > place and node.inputs[place] is not None:
-        return g.integers(node.inputs[place])
+    place = _AXES_INPUT[node.op_type]
+    given = len(node.inputs) > place and node.inputs[place] is not None
+    if given or "axes" in node.attributes:
+        return g.axes_of(node, place)
     if node.op_type == "Slice":
         count = declared(node.inputs[1])
         known = count is not None and count[0] is not None
@@ -101,8 +97,7 @@ def _set_axes(model: ir.Model, node: ir.Node, axes: list[int]) -> None:
 
 
 def _numbers(model: ir.Model, node: ir.Node, numbers: list[int]) -> ir.Value:
-    like = ir.Value(name=f"{node.outputs[0].name}_axes")
-    return g.initializer(model, like, ir.tensor(np.array(numbers, np.int64)), False)
+    return g.new_constant(model, f"{node.outputs[0].name}_axes", numbers)
 
 
 # --- which operators ---

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
@@ -75,22 +74,19 @@ def _seed(node: ir.Node) -> ir.Value | None:
     order = _order(node)
     if order is None or len(order) < 3:
         return None
-    source = node.inputs[0]
-    made = None if source is None else source.producer()
-    if order == last(len(order)) and _is_layer(made):
+    if order == last(len(order)) and _is_layer(g.maker_of(node.inputs[0])):
         return node.outputs[0]
     users = [user for user, _ in node.outputs[0].uses()]
     if order == first(len(order)) and any(map(_is_layer, users)):
-        return source
+        return node.inputs[0]
     return None
 
 
 def _order(node: ir.Node | None) -> Order | None:
     if node is None or node.op_type != "Transpose" or node.domain:
         return None
-    perm = node.attributes.get("perm")
-    known = perm is not None and node.inputs[0] is not None
-    return list(perm.as_ints()) if known and perm is not None else None
+    perm = node.attributes.get_ints("perm")
+    return None if perm is None else list(perm)
 
 
 _LAYERS = ("Conv", "Pool", "BatchNorm", "InstanceNorm", "Resize", "DepthToSpace")
@@ -237,23 +233,19 @@ class _Move:
         if all(size == 1 for size in dims):
             return value
         wide = (*[1] * (len(self.back) - len(dims)), *dims)
-        shape = ir.tensor(np.array([wide[axis] for axis in self.back], np.int64))
-        if sum(size != 1 for size in dims) == 1:
-            like = ir.Value(name=f"{value.name}_shape")
-            to = g.initializer(self.model, like, shape, False)
-            made = ir.Node("", "Reshape", [value, to])
-        else:
-            padded = ir.tensor(np.array(wide, np.int64))
-            like = ir.Value(name=f"{value.name}_shape")
-            to = g.initializer(self.model, like, padded, False)
-            full = ir.Node("", "Reshape", [value, to])
-            g.owner(node).insert_before(node, full)
-            full.outputs[0].type = value.type
-            made = self._transpose(full.outputs[0], self.back)
+        shape = [wide[axis] for axis in self.back]
+        vector = sum(size != 1 for size in dims) == 1
+        name = f"{value.name}_shape"
+        to = g.new_constant(self.model, name, shape if vector else wide)
+        made = ir.Node("", "Reshape", [value, to])
+        if not vector:
+            g.owner(node).insert_before(node, made)
+            made.outputs[0].type = value.type
+            made = self._transpose(made.outputs[0], self.back)
         g.owner(node).insert_before(node, made)
         made.outputs[0].name = value.name  # a weight, not counted
         made.outputs[0].type = value.type
-        made.outputs[0].shape = ir.Shape(shape.numpy().tolist())
+        made.outputs[0].shape = ir.Shape(shape)
         return made.outputs[0]
 
     def _transpose(self, value: ir.Value, order: Order) -> ir.Node:

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.passes.shapes.dims import declared, known
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.symbolic.sizes import ONE, Size, product
 
@@ -72,8 +71,7 @@ def _chain(last: ir.Node) -> list[ir.Node]:
         return []  # it is inside of a longer one
     chain = [last]
     while True:
-        source = chain[0].inputs[0]
-        before = None if source is None else source.producer()
+        before = g.maker_of(chain[0].inputs[0])
         if before is None or not _follows(before, chain[0]):
             return chain
         chain.insert(0, before)
@@ -102,10 +100,8 @@ def _order(node: ir.Node) -> list[int]:
     """The input's axes in the order of a Transpose."""
     if node.op_type != "Transpose":
         return []
-    perm = node.attributes.get("perm")
-    if perm is not None:
-        return list(perm.as_ints())
-    return list(range(len(_sizes(node.inputs[0]) or ())))[::-1]
+    reverse = range(len(_sizes(node.inputs[0]) or ()))[::-1]
+    return list(node.attributes.get_ints("perm", reverse))
 
 
 def _follows(first: ir.Node, second: ir.Node) -> bool:
@@ -155,10 +151,7 @@ def _rewritten(
 
 
 def _sizes(value: ir.Value | None) -> list[Size] | None:
-    dims = declared(value)
-    if dims is None or None in dims:
-        return None
-    return [size for size in dims if size is not None]
+    return known(declared(value))
 
 
 # --- the effect of a chain ---
@@ -309,8 +302,7 @@ def _reshape_to(
 
 
 def _constant(model: ir.Model, chain: list[ir.Node], numbers: list[int]) -> ir.Value:
-    like = ir.Value(name=f"{chain[-1].outputs[0].name}_view")
-    return g.initializer(model, like, ir.tensor(np.array(numbers, np.int64)), False)
+    return g.new_constant(model, f"{chain[-1].outputs[0].name}_view", numbers)
 
 
 def _give_up(model: ir.Model, steps: Iterable[ir.Node | None]) -> None:

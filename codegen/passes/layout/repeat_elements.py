@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.passes.shapes.dims import declared, known
 from burnish.codegen.symbolic.sizes import Size, product
 
 _NEAREST = {
@@ -55,11 +55,8 @@ def _repeat(merge: ir.Node) -> _Repeat | None:
     grow = None if tile is None else _maker(tile, "Unsqueeze")
     if tile is None or grow is None:
         return None
-    x, axes, times = (
-        grow.inputs[0],
-        g.integers(grow.inputs[1]),
-        g.integers(tile.inputs[1]),
-    )
+    x = grow.inputs[0]
+    axes, times = g.integers(grow.inputs[1]), g.integers(tile.inputs[1])
     if x is None or x.shape is None or x.dtype is None or axes is None or times is None:
         return None
     if len(axes) != 1 or not x.dtype.is_floating_point():
@@ -90,10 +87,10 @@ def _maker(node: ir.Node, kind: str) -> ir.Node | None:
 
 def _merged(tile: ir.Node, order: list[int], place: int) -> list[Size] | None:
     """The shape behind the Reshape, if it puts axis `place` into the one before."""
-    sizes = declared(tile.outputs[0])
-    if sizes is None or None in sizes:
+    sizes = known(declared(tile.outputs[0]))
+    if sizes is None:
         return None
-    permuted = [size for axis in order if (size := sizes[axis]) is not None]
+    permuted = [sizes[axis] for axis in order]
     joint = product(permuted[place - 1 : place + 1])
     return [*permuted[: place - 1], joint, *permuted[place + 1 :]]
 
@@ -120,10 +117,8 @@ def _write(model: ir.Model, merge: ir.Node, repeat: _Repeat) -> None:
     if before is not None and had is not None and len(source.uses()) == 1:
         scales = scales * had
         source = before.inputs[0] or source
-    like = ir.Value(name=f"{merge.outputs[0].name}_scales")
-    held = g.initializer(model, like, ir.tensor(scales), trains=False)
-    options = [ir.AttrString(name, value) for name, value in _NEAREST.items()]
-    made = ir.Node("", "Resize", [source, None, held], options)
+    held = g.new_constant(model, f"{merge.outputs[0].name}_scales", scales)
+    made = ir.node("Resize", [source, None, held], _NEAREST)
     turn = ir.Node("", "Transpose", made.outputs, [ir.AttrInt64s("perm", repeat.order)])
     old, end = merge.outputs[0], turn.outputs[0]
     end.type = made.outputs[0].type = old.type

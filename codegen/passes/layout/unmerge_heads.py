@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
@@ -110,9 +109,9 @@ class _Unmerged:
             if given is not None
         ]
         known = [count for count in axes if count is not None]
-        if len(known) < len(axes) or (
-            node.op_type == "GatherElements" and min(known) < 4
-        ):
+        if len(known) < len(axes):
+            return None
+        if node.op_type == "GatherElements" and min(known) < 4:
             return None
         return max(known)
 
@@ -164,8 +163,7 @@ def _passes(node: ir.Node) -> bool:
     if node.op_type in _LAST:
         return g.attribute(node, "axis", -1) in (-1, 2)
     if node.op_type == "Transpose":
-        perm = node.attributes.get("perm")
-        return perm is not None and list(perm.as_ints()) == [0, 2, 1]
+        return list(node.attributes.get_ints("perm", ())) == [0, 2, 1]
     return node.op_type in _EACH
 
 
@@ -231,18 +229,13 @@ class _Writer:
 
     def _spread(self, value: ir.Value) -> ir.Value | None:
         """A value that all heads share, broadcast to four axes instead of three."""
-        node = value.producer()
-        source = (
-            node.inputs[0] if node is not None and node.op_type == "Expand" else None
-        )
+        node = g.maker_of(value, "Expand")
+        source = None if node is None else node.inputs[0]
         dims = declared(source)
         wide = [v for v in self.merged.values() if len(v.shape or ()) == 4]
-        if (
-            source is None
-            or not dims
-            or (len(dims) == 3 and dims[0] != ONE)
-            or not wide
-        ):
+        if source is None or not dims or not wide:
+            return None
+        if len(dims) == 3 and dims[0] != ONE:
             return None
         lead = self._sizes(wide[0], 0, 2)
         shape = self._joined(lead, self._sizes(value, 1, 3))
@@ -251,22 +244,17 @@ class _Writer:
     def _split(self, value: ir.Value) -> ir.Value:
         """A Reshape of what never was merged here."""
         heads = self.lead[1].value
-        lead = g.initializer(
-            self.model,
-            ir.Value(name=f"{value.name}_heads"),
-            ir.tensor(np.array([-1, heads], np.int64)),
-            trains=False,
-        )
+        assert heads is not None
+        lead = g.new_constant(self.model, f"{value.name}_heads", [-1, heads])
         shape = self._joined(lead, self._sizes(value, 1, 3))
         return self._node(self.like, value, "Reshape", [value, shape], [])
 
     def _sizes(self, value: ir.Value, start: int, end: int) -> ir.Value:
-        ends = [ir.AttrInt64("start", start), ir.AttrInt64("end", end)]
-        return self._of_sizes(ir.Node("", "Shape", [value], ends), end - start)
+        ends = {"start": start, "end": end}
+        return self._of_sizes(ir.node("Shape", [value], ends), end - start)
 
     def _joined(self, lead: ir.Value, rest: ir.Value) -> ir.Value:
-        axis = ir.AttrInt64("axis", 0)
-        return self._of_sizes(ir.Node("", "Concat", [lead, rest], [axis]), 4)
+        return self._of_sizes(ir.node("Concat", [lead, rest], {"axis": 0}), 4)
 
     def _of_sizes(self, node: ir.Node, length: int) -> ir.Value:
         node.name = self.like.name

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
-from burnish.codegen.passes.graph import attribute, constant, initializer, owner
+from burnish.codegen.passes.graph import attribute, constant, owner
 from burnish.codegen.weights.dequantized import BITS, Dequantized
 from burnish.ops.quantized.small import small
 
@@ -152,15 +152,6 @@ def only_reader(node: ir.Node) -> ir.Node | None:
     return readers[0] if len(readers) == 1 and not output.is_graph_output() else None
 
 
-def held(
-    model: ir.Model, name: str, array: np.ndarray[Any, Any] | ir.TensorProtocol
-) -> ir.Value:
-    """A new initializer that no author named."""
-    tensor = ir.tensor(array) if isinstance(array, np.ndarray) else array
-    like = ir.Value(name=name)
-    return initializer(model, like, tensor, trains=False)
-
-
 def put(
     old: ir.Node, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
 ) -> ir.Node:
@@ -169,3 +160,12 @@ def put(
     node.metadata_props.update(old.metadata_props)
     owner(old).insert_before(old, node)
     return node
+
+
+def replace(node: ir.Node, made: ir.Value) -> None:
+    """Let a value take the place of a node's result: its readers, type and name."""
+    old = node.outputs[0]
+    made.type, made.shape, name = old.type, old.shape, old.name
+    ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
+    owner(node).remove(node, safe=True)
+    made.name = name

@@ -11,8 +11,15 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.passes.graph import all_nodes, constant, label, owner, scalar
-from burnish.codegen.passes.quantized._values import held, only_reader, put
+from burnish.codegen.passes.graph import (
+    all_nodes,
+    constant,
+    label,
+    new_constant,
+    owner,
+    scalar,
+)
+from burnish.codegen.passes.quantized._values import only_reader, put, replace
 from burnish.codegen.passes.quantized.whole_bias import WholeBias, whole_bias
 
 _PRODUCTS = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
@@ -55,12 +62,9 @@ def dynamic_layers(
         if found.step is None and not dequantize:
             how = {} if bias is None else {"bias_scales": found.scales.tolist()}
             plain.metadata_props[ON_INPUT] = json.dumps(how)
-        old, new = result.outputs[0], plain.outputs[0]
-        new.type, new.shape, name = old.type, old.shape, old.name
-        ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
-        for dead in (result, *reversed(found.path), node):
+        replace(result, plain.outputs[0])
+        for dead in (*reversed(found.path), node):
             owner(dead).remove(dead, safe=True)
-        new.name = name
         account.did("layer that rounds its input", label(node))
         changed = True
     return changed
@@ -146,11 +150,8 @@ def _is_by_output(node: ir.Node, scales: np.ndarray) -> bool:
         return len(shape) >= 2
     if node.op_type == "MatMulInteger":
         return len(shape) == 2 and scales.shape[-1] == scales.size == shape[-1]
-    behind = (1,) * (len(shape) - 2)
-    return scales.size == shape[0] and scales.shape[-len(behind) - 1 :] == (
-        shape[0],
-        *behind,
-    )
+    wanted = (shape[0], *(1,) * (len(shape) - 2))
+    return scales.size == shape[0] and scales.shape[-len(wanted) :] == wanted
 
 
 def _weight(
@@ -164,10 +165,10 @@ def _weight(
         flat = np.broadcast_to(flat, (zeros.size,)).copy()
     elif zeros is not None and flat.size > 1:
         wide = np.broadcast_to(zeros.numpy().reshape(-1), flat.shape).copy()
-        zero = held(model, f"{weight.name}_zero_points", wide)
+        zero = new_constant(model, f"{weight.name}_zero_points", wide)
     if flat.size == 1:
         flat = flat.reshape(())
-    scale = held(model, f"{weight.name}_scales", flat)
+    scale = new_constant(model, f"{weight.name}_scales", flat)
     made = put(before, "DequantizeLinear", [weight, scale, zero])
     if flat.size > 1:
         last = len(weight.shape or ()) - 1

@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes, constant, label
-from burnish.codegen.passes.quantized._values import held, put
+from burnish.codegen.passes.graph import all_nodes, constant, label, new_constant
+from burnish.codegen.passes.quantized._values import put, replace
 
 _BIAS = 8  # place among the inputs of QLinearConv
 _PRODUCTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul"}
@@ -28,11 +28,10 @@ def integer_operators(model: ir.Model, account: Account) -> bool:
         rank = None if w is None or w.shape is None else len(w.shape)
         if rank is None:
             continue
+        axis = 0 if plain == "Conv" else rank - 1
         inputs = [
             _dequantized(node, [x, x_scale, x_zero], None),
-            _dequantized(
-                node, [w, w_scale, w_zero], 0 if plain == "Conv" else rank - 1
-            ),
+            _dequantized(node, [w, w_scale, w_zero], axis),
         ]
         if len(node.inputs) > _BIAS and node.inputs[_BIAS] is not None:
             inputs.append(_bias(model, node))
@@ -42,14 +41,8 @@ def integer_operators(model: ir.Model, account: Account) -> bool:
         small = node.outputs[0]
         y.outputs[0].type, y.outputs[0].shape = _FLOAT, small.shape
         again = put(node, "QuantizeLinear", [y.outputs[0], y_scale, y_zero])
-        name = small.name
-        made = again.outputs[0]
-        made.type, made.shape = small.type, small.shape
-        ir.convenience.replace_all_uses_with(small, made, replace_graph_outputs=True)
-        assert node.graph is not None
         account.did(f"{node.op_type} between roundings", label(node))
-        node.graph.remove(node, safe=True)
-        made.name = name
+        replace(node, again.outputs[0])
         changed = True
     return changed
 
@@ -80,5 +73,5 @@ def _bias(model: ir.Model, node: ir.Node) -> ir.Value:
     name = "" if bias is None else bias.name
     if step.size == 1 and isinstance(count, int):
         step = np.full(count, step[0])
-    scale = held(model, f"{name}_scale", step.astype(np.float32))
+    scale = new_constant(model, f"{name}_scale", step.astype(np.float32))
     return _dequantized(node, [bias, scale, None], 0)

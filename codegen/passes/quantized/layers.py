@@ -9,7 +9,13 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.passes.graph import all_nodes, constant, label, owner
+from burnish.codegen.passes.graph import (
+    all_nodes,
+    constant,
+    label,
+    maker_of,
+    owner,
+)
 from burnish.codegen.passes.quantized._values import (
     Scale,
     is_dequantized,
@@ -47,7 +53,7 @@ def round_inputs(model: ir.Model, account: Account) -> None:
 def _scale_before(value: ir.Value | None) -> Scale | None:
     """The scale by which the source of a value's numbers was quantized."""
     source = None if value is None else source_of(value)
-    maker, tensor = None if source is None else source.producer(), constant(source)
+    maker, tensor = maker_of(source), constant(source)
     if isinstance(tensor, Dequantized):
         return scale_of_tensor(tensor)
     if maker is None or maker.op_type != "FakeQuantize":

@@ -13,14 +13,16 @@ from burnish.codegen.passes.graph import (
     constant,
     initializer,
     label,
+    maker_of,
+    new_constant,
     owner,
     scalar,
 )
 from burnish.codegen.passes.quantized._values import (
     Scale,
-    held,
     moves,
     put,
+    replace,
     same,
     scale_of,
     scale_of_rounding,
@@ -38,6 +40,7 @@ _SUMS = frozenset(
 )
 """Operators that give numbers below 0, unless a clip follows."""
 _PARTS = frozenset(("Gather", "GatherElements", "GatherND", "Slice", "Split"))
+_ROUNDINGS = frozenset(("DequantizeLinear", "FakeQuantize", "QuantizeLinear"))
 _SCALE = "burnish.scale"  # of a FakeQuantize: what the file calls its scale
 
 
@@ -171,13 +174,7 @@ def _forward(node: ir.Node, value: ir.Value) -> None:
     """Let everybody who reads a node read `value`; an output of the graph is a copy."""
     output = node.outputs[0]
     if output.is_graph_output():
-        copy = put(node, "Identity", [value])
-        made = copy.outputs[0]
-        made.type, made.shape = output.type, output.shape
-        name = output.name
-        ir.convenience.replace_all_uses_with(output, made, replace_graph_outputs=True)
-        owner(node).remove(node, safe=True)
-        made.name = name
+        replace(node, put(node, "Identity", [value]).outputs[0])
         return
     ir.convenience.replace_all_uses_with(output, value)
     owner(node).remove(node, safe=True)
@@ -192,8 +189,8 @@ def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> i
         trains = tensor.size > 1 and constants.trains(known)
         tensor = _rounded_weight(name, tensor, scale)
         return initializer(model, ir.Value(name=name), tensor, trains=trains)
-    scales = held(model, f"{value.name}_scale", scale.scales)
-    zeros = held(model, f"{value.name}_zero_point", scale.zeros)
+    scales = new_constant(model, f"{value.name}_scale", scale.scales)
+    zeros = new_constant(model, f"{value.name}_zero_point", scale.zeros)
     made = put(node, "FakeQuantize", [value, scales, zeros], "burnish")
     made.meta[_SCALE] = _name(node.inputs[1])
     if scale.value != "q8f":
@@ -240,9 +237,7 @@ def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
         return value
     if any(scalar(part) is not None for part in maker.inputs):
         return value  # of a function, as GELU's 1 + erf
-    if _are_scores(maker) or any(
-        _are_scores(part.producer()) for part in _given(maker)
-    ):
+    if _are_scores(maker) or any(_are_scores(maker_of(v)) for v in maker.inputs):
         return value  # of an attention, which happened to be none below 0
     made = put(node, "Relu", [value]).outputs[0]
     made.type, made.shape = value.type, value.shape
@@ -251,20 +246,11 @@ def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
 
 def _are_scores(node: ir.Node | None) -> bool:
     """Whether a node is a product of two values that are computed."""
-    while node is not None and node.op_type in ("DequantizeLinear", "QuantizeLinear"):
-        node = None if node.inputs[0] is None else node.inputs[0].producer()
-    if node is not None and (node.domain, node.op_type) == ("burnish", "FakeQuantize"):
-        return _are_scores(node.inputs[0].producer() if node.inputs[0] else None)
-    is_product = node is not None and node.op_type == "MatMul" and not node.domain
-    return (
-        is_product
-        and node is not None
-        and all(part is not None and constant(part) is None for part in node.inputs)
-    )
-
-
-def _given(node: ir.Node) -> list[ir.Value]:
-    return [part for part in node.inputs if part is not None]
+    while node is not None and node.op_type in _ROUNDINGS:
+        node = maker_of(node.inputs[0])
+    if node is None or node.op_type != "MatMul" or node.domain:
+        return False
+    return all(part is not None and constant(part) is None for part in node.inputs)
 
 
 def _is_rounded(value: ir.Value, scale: Scale, scales: ir.Value | None) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import constant, initializer
+from burnish.codegen.passes.graph import constant, initializer, maker_of
 from burnish.codegen.weights import constants
 
 
@@ -40,19 +40,16 @@ def whole_bias(
     others = [v for v in add.inputs if v is not product.outputs[0]]
     if product.op_type != "ConvInteger" or len(others) != 1:
         return None
-    shape, value = None, others[0]
-    node = None if value is None else value.producer()
-    if node is not None and node.op_type == "Reshape":
-        given = constant(node.inputs[1])
-        shape = None if given is None else given.numpy()
-        node = _maker(node.inputs[0], "Cast")
-    if node is None or node.op_type != "Cast" or shape is None:
+    reshape = maker_of(others[0], "Reshape")
+    shape = None if reshape is None else constant(reshape.inputs[1])
+    node = None if reshape is None else maker_of(reshape.inputs[0], "Cast")
+    if node is None or shape is None:
         return None
     if node.attributes.get_int("to", 0) != ir.DataType.INT32:
         return None
-    floor = _maker(node.inputs[0], "Floor")
-    divided = None if floor is None else _maker(floor.inputs[0], "Div")
-    unit = None if divided is None else _maker(divided.inputs[1], "Mul")
+    floor = maker_of(node.inputs[0], "Floor")
+    divided = None if floor is None else maker_of(floor.inputs[0], "Div")
+    unit = None if divided is None else maker_of(divided.inputs[1], "Mul")
     if divided is None or unit is None or divided.inputs[0] is None:
         return None
     bias = constant(divided.inputs[0])
@@ -62,14 +59,8 @@ def whole_bias(
     same = np.array_equal(by[0].numpy(), scales.numpy())
     if not same or not constants.trains(divided.inputs[0]):
         return None
-    return (
-        WholeBias(divided.inputs[0]) if _is_by_channel(product, bias, shape) else None
-    )
-
-
-def _maker(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    node = None if value is None else value.producer()
-    return node if node is not None and node.op_type == op_type else None
+    fits = _is_by_channel(product, bias, shape.numpy())
+    return WholeBias(divided.inputs[0]) if fits else None
 
 
 def _is_by_channel(

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
@@ -45,7 +45,7 @@ def is_zero(value: ir.Value | None) -> bool:
     tensor = g.constant(value)
     if tensor is not None:
         return tensor.size < _LARGEST and not tensor.numpy().any()
-    maker = None if value is None else value.producer()
+    maker = g.maker_of(value)
     if maker is None or maker.domain:
         return False
     if maker.op_type == "ConstantOfShape":
@@ -69,12 +69,12 @@ def as_layer(model: ir.Model, node: ir.Node) -> bool:
         return False
     bias = len(node.inputs) > 3 and node.inputs[3] is not None
     relu = node.op_type == "RNN" and _activations(node)[:1] == [b"relu"]
-    attributes: list[ir.Attr] = [
-        ir.AttrString("kind", node.op_type),
-        ir.AttrInt64("directions", _directions(node)),
-        ir.AttrInt64("bias", int(bias)),
-        ir.AttrString("nonlinearity", "relu" if relu else "tanh"),
-    ]
+    attributes = {
+        "kind": node.op_type,
+        "directions": _directions(node),
+        "bias": int(bias),
+        "nonlinearity": "relu" if relu else "tanh",
+    }
     weights = [v for v in node.inputs[1:4] if v is not None]
     states = [v for v in node.inputs[5:7] if v is not None]
     made = recurrent(node, [node.inputs[0], *weights, *states], attributes)
@@ -129,7 +129,7 @@ def _end(y: ir.Value, directions: int) -> ir.Node | None:
         return None
     user = users[0][0]
     if user.op_type == "Squeeze" and directions == 1:
-        return user if _axes(user) == [1] else None
+        return user if g.axes_of(user) == [1] else None
     transposed, order = user.outputs[0], perm(user)
     if transposed.is_graph_output():
         return None
@@ -148,24 +148,16 @@ def _end(y: ir.Value, directions: int) -> ir.Node | None:
     return reshapes[0] if fits else None
 
 
-def _axes(node: ir.Node) -> list[int] | None:
-    held = node.attributes.get("axes")
-    if held is not None:
-        return list(held.as_ints())
-    return g.integers(node.inputs[1]) if len(node.inputs) > 1 else None
-
-
 def recurrent(
-    like: ir.Node, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr]
+    like: ir.Node,
+    inputs: Sequence[ir.Value | None],
+    attributes: Mapping[str, Any],
 ) -> ir.Node:
     """A Recurrent node before `like`, with its name and scope, dtypes and states."""
-    kind = next(str(a.value) for a in attributes if a.name == "kind")
-    made = ir.Node(
-        "burnish",
-        "Recurrent",
-        inputs,
-        attributes,
-        num_outputs=1 + STATES[kind],
+    made = ir.node(
+        *("Recurrent", inputs, attributes),
+        domain="burnish",
+        num_outputs=1 + STATES[attributes["kind"]],
         name=like.name,
         metadata_props=dict(like.metadata_props),
     )
@@ -199,8 +191,7 @@ def _four_axes(
     readers = [reader for reader, _ in transposed.uses() if reader is not end]
     if not readers:
         return
-    sizes = ir.tensor(np.array([0, 0, directions, -1], np.int64))
-    shape = g.initializer(model, ir.Value(name=end.name), sizes, trains=False)
+    shape = g.new_constant(model, end.name or "", [0, 0, directions, -1])
     split = ir.Node("", "Reshape", [last, shape], name=end.name)
     split.outputs[0].type, split.outputs[0].shape = transposed.type, transposed.shape
     g.owner(end).insert_before(end, split)
@@ -223,10 +214,9 @@ def swapped(shape: ir.Shape | None) -> ir.Shape | None:
 
 def perm(node: ir.Node | None) -> tuple[int, ...]:
     """The order of axes that a Transpose of three or four makes; () for others."""
-    held = None if node is None else node.attributes.get("perm")
-    if node is None or node.op_type != "Transpose" or held is None:
+    if node is None or node.op_type != "Transpose":
         return ()
-    return tuple(held.as_ints())
+    return tuple(node.attributes.get_ints("perm", ()))
 
 
 def instead(old: ir.Value, new: ir.Value) -> None:

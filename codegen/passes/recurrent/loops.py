@@ -199,16 +199,10 @@ def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None
     start, last = node.inputs[2 + state], node.outputs[state]
     assert start is not None
     states = node.outputs[len(node.inputs) - 2 :]
-    first, second = (_constant(model, "axes", np.array([n], np.int64)) for n in (0, 1))
+    first, second = (g.new_constant(model, "axes", [n]) for n in (0, 1))
     begin = _axes_node("Unsqueeze", start, first, f"{node.name}_start")
-    made = ir.Node(
-        "",
-        cell.kind,
-        [sequence, *_weights(model, node, cell), None, begin.outputs[0]],
-        _options(cell),
-        num_outputs=2,
-        name=node.name,
-    )
+    inputs = [sequence, *_weights(model, node, cell), None, begin.outputs[0]]
+    made = ir.node(cell.kind, inputs, _options(cell), num_outputs=2, name=node.name)
     every = _axes_node("Squeeze", made.outputs[0], second, f"{node.name}_all")
     end = _axes_node("Squeeze", made.outputs[1], first, f"{node.name}_last")
     nodes = [begin, made, every, end]
@@ -258,26 +252,20 @@ def _note(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
 
 
 def _weights(model: ir.Model, node: ir.Node, cell: Cell) -> list[ir.Value | None]:
-    packed = {"W": cell.W, "R": cell.R, "B": cell.B}
-    return [
-        None
-        if array is None
-        else _constant(model, f"{node.name}/{name}__0", array, True)
-        for name, array in packed.items()
-    ]
+    def weight(name: str, array: np.ndarray | None) -> ir.Value | None:
+        if array is None:
+            return None
+        like = ir.Value(name=f"{node.name}/{name}__0")
+        tensor = ir.tensor(np.ascontiguousarray(array))
+        return g.initializer(model, like, tensor, trains=True)
+
+    return [weight("W", cell.W), weight("R", cell.R), weight("B", cell.B)]
 
 
-def _constant(
-    model: ir.Model, name: str, array: np.ndarray, trains: bool = False
-) -> ir.Value:
-    tensor = ir.tensor(np.ascontiguousarray(array))
-    return g.initializer(model, ir.Value(name=name), tensor, trains=trains)
-
-
-def _options(cell: Cell) -> list[ir.Attr]:
-    options = [ir.AttrInt64("hidden_size", cell.size)]
+def _options(cell: Cell) -> dict[str, int | list[str]]:
+    options: dict[str, int | list[str]] = {"hidden_size": cell.size}
     if cell.linear_before_reset:
-        options.append(ir.AttrInt64("linear_before_reset", 1))
+        options["linear_before_reset"] = 1
     if cell.activation != "Tanh":
-        options.append(ir.AttrStrings("activations", [cell.activation]))
+        options["activations"] = [cell.activation]
     return options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import onnx_ir as ir
 
@@ -64,7 +65,7 @@ def _stacked(model: ir.Model, node: ir.Node) -> int:
         _joined(last, [_states(layer)[i] for layer in layers])
         for i in range(len(_states(node)))
     ]
-    attributes = [*_options(node), ir.AttrInt64("layers", sum(map(_depth, layers)))]
+    attributes = {**_options(node), "layers": sum(map(_depth, layers))}
     made = recurrent(last, [node.inputs[0], *weights, *states], attributes)
     instead(last.outputs[0], made.outputs[0])
     counts = [_depth(layer) * _directions(layer) for layer in layers]
@@ -86,7 +87,7 @@ def _is_layer(node: ir.Node) -> bool:
 
 def _follows(node: ir.Node) -> bool:
     """Whether it is the second of two layers that are one."""
-    below = node.inputs[0].producer() if node.inputs[0] is not None else None
+    below = g.maker_of(node.inputs[0])
     return below is not None and _is_layer(below) and _following(below) is node
 
 
@@ -106,8 +107,7 @@ def _following(node: ir.Node) -> ir.Node | None:
         and scope_of(above) == scope_of(node)
         and above.metadata_props.get(ON_INPUT) == node.metadata_props.get(ON_INPUT)
         and not any(g.attribute(n, "batch_first", 0) for n in (node, above))
-        and {a.name: a.value for a in _options(node)}
-        == {a.name: a.value for a in _options(above)}
+        and _options(node) == _options(above)
         and len(_states(node)) == len(_states(above))
         and _hidden(node) is not None
         and _hidden(node) == _hidden(above)
@@ -115,8 +115,8 @@ def _following(node: ir.Node) -> ir.Node | None:
     return above if alike else None
 
 
-def _options(node: ir.Node) -> list[ir.Attr]:
-    return [a for name, a in node.attributes.items() if name != "layers"]
+def _options(node: ir.Node) -> dict[str, Any]:
+    return {name: a.value for name, a in node.attributes.items() if name != "layers"}
 
 
 def _depth(node: ir.Node) -> int:
@@ -154,8 +154,7 @@ def _joined(before: ir.Node, parts: Sequence[ir.Value | None]) -> ir.Value:
     dims = declared(whole)
     if whole is not None and dims and dims[0] == parse(stop):
         return whole
-    attributes = [ir.AttrInt64("axis", 0)]
-    made = ir.Node("", "Concat", list(parts), attributes, name=before.name)
+    made = ir.node("Concat", parts, {"axis": 0}, name=before.name)
     g.owner(before).insert_before(before, made)
     made.outputs[0].type = parts[0].type if parts[0] is not None else None
     return made.outputs[0]
@@ -163,8 +162,8 @@ def _joined(before: ir.Node, parts: Sequence[ir.Value | None]) -> ir.Value:
 
 def _cut(value: ir.Value | None) -> tuple[ir.Value, int, int] | None:
     """The value that another is a slice of along the first axis, with start and end."""
-    maker = None if value is None else value.producer()
-    if maker is None or maker.op_type != "Slice" or len(maker.inputs) < 4:
+    maker = g.maker_of(value, "Slice")
+    if maker is None or len(maker.inputs) < 4:
         return None
     starts, stops, axes = (g.integers(v) for v in maker.inputs[1:4])
     steps = g.integers(maker.inputs[4]) if len(maker.inputs) > 4 else [1]
@@ -194,11 +193,12 @@ def _part_states(
     made = whole.producer()
     assert made is not None
     sizes = g.initializer(model, whole, ir.tensor(counts, ir.DataType.INT64), False)
-    attributes = [ir.AttrInt64("axis", 0)]
-    split = ir.Node(
-        "", "Split", [whole, sizes], attributes, num_outputs=len(parts), version=18
+    split = ir.node(
+        *("Split", [whole, sizes], {"axis": 0}),
+        num_outputs=len(parts),
+        version=18,
+        name=made.name,
     )
-    split.name = made.name
     for part, new in zip(parts, split.outputs, strict=True):
         new.type, new.shape = part.type, part.shape
         instead(part, new)
@@ -212,9 +212,8 @@ def _with_batch_first(node: ir.Node) -> bool:
     """Take the swaps of time and batch before and behind layers in a row into them."""
     if not _is_layer(node) or g.attribute(node, "batch_first", 0):
         return False
-    source, row = node.inputs[0], _row(node)
+    row, before = _row(node), g.maker_of(node.inputs[0])
     y = row[-1].outputs[0]
-    before = None if source is None else source.producer()
     behind = [user for user, _ in y.uses()]
     if y.is_graph_output() or perm(before) != SWAP or before is None:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -78,8 +78,8 @@ def _lstm(root: ir.Node) -> Step | None:
         gates = _blocks([found[name] for name in "ifgo"])
         cell = next(n for n in found.nodes if n.op_type == "Add").outputs[0]
         total = None if gates is None else gates[0].inputs[0]
-        made = None if total is None else total.producer()
-        if gates is None or made is None or made.op_type != "Add" or made.domain:
+        made = g.maker_of(total, "Add")
+        if gates is None or made is None:
             continue
         both = [_product(value) for value in made.inputs]
         if both[0] is None or both[1] is None:
@@ -107,15 +107,11 @@ def _is_hidden(one: Product, other: Product, c: ir.Value) -> bool:
 
 def _origin(state: ir.Value) -> ir.Node | ir.Value:
     """The step that made a state, or the value that it is a part of."""
-    node = state.producer()
-    while node is not None and not node.domain and node.op_type in _PARTS:
-        assert node.inputs[0] is not None
-        state = node.inputs[0]
-        node = state.producer()
-    return state if node is None else node
+    whole = g.behind(state, *_PARTS)
+    return whole.producer() or whole
 
 
-_PARTS = frozenset(("Expand", "Gather", "Identity", "Slice", "Split", "Squeeze"))
+_PARTS = ("Expand", "Gather", "Identity", "Slice", "Split", "Squeeze")
 
 
 def _gru(root: ir.Node) -> Step | None:
@@ -141,8 +137,8 @@ def _matches(pattern: Pattern, root: ir.Node) -> Iterator[Match]:
 
 def _blocks(gates: list[ir.Value]) -> tuple[ir.Node, tuple[int, ...]] | None:
     """The Split of two axes' last into equal parts, the gates, and their places."""
-    split = gates[0].producer()
-    if split is None or split.op_type != "Split" or split.domain:
+    split = g.maker_of(gates[0], "Split")
+    if split is None:
         return None
     parts = list(split.outputs)
     shapes = [part.shape or ir.Shape([]) for part in parts]
@@ -159,21 +155,14 @@ def _blocks(gates: list[ir.Value]) -> tuple[ir.Node, tuple[int, ...]] | None:
 
 def _product(value: ir.Value | None) -> Product | None:
     """How a value is a product with a weight."""
-    node = None if value is None else value.producer()
+    node = g.maker_of(value)
     if node is None:
         return None
     if node.op_type == "Add" and not node.domain:
         for factor, bias in (node.inputs, node.inputs[::-1]):
             inner = _product(factor) if _is_vector(bias) else None
             if inner is not None and inner.bias is None:
-                return Product(
-                    inner.node,
-                    (*inner.nodes, node),
-                    inner.value,
-                    inner.matrix,
-                    inner.transposed,
-                    bias,
-                )
+                return replace(inner, nodes=(*inner.nodes, node), bias=bias)
         return None
     linear = (node.domain, node.op_type) == ("burnish", "Linear")
     if not linear and (node.domain or node.op_type not in ("Gemm", "MatMul")):

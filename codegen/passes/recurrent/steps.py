@@ -145,16 +145,16 @@ def _write(model: ir.Model, step: Step) -> None:
     x, h = step.of_x, step.of_h
     biases = _biases(model, x, h)
     states, spread = ([], []) if _start_from_nothing(step) else _whole(step)
-    made = ir.Node(
-        "burnish",
+    made = ir.node(
         "RecurrentCell",
         [x.value, x.matrix, h.matrix, *biases, *states],
-        [
-            ir.AttrString("kind", step.kind),
-            ir.AttrInt64("bias", len(biases) > 0),
-            ir.AttrInt64s("order", step.order),
-            ir.AttrInt64s("transposed", [int(x.transposed), int(h.transposed)]),
-        ],
+        {
+            "kind": step.kind,
+            "bias": len(biases) > 0,
+            "order": step.order,
+            "transposed": [int(x.transposed), int(h.transposed)],
+        },
+        domain="burnish",
         num_outputs=len(step.results),
         name=h.node.name,
         metadata_props=dict(h.node.metadata_props),

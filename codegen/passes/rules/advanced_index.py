@@ -12,10 +12,15 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import (
     attribute,
+    axes_of,
+    behind,
     constant,
     constant_node,
     integers,
+    maker_of,
+    order_of,
     scalar,
+    view_nodes,
 )
 from burnish.codegen.passes.pattern import (
     Any,
@@ -94,16 +99,12 @@ def _check_mask(found: Match) -> str | None:
 
 def _mask(rows: ir.Value) -> ir.Value | None:
     """The mask whose places these are, one a row; others may read the places too."""
-    turned = rows.producer()
-    if turned is None or turned.op_type != "Transpose" or turned.inputs[0] is None:
+    turned = maker_of(rows, "Transpose")
+    places = None if turned is None else maker_of(turned.inputs[0], "NonZero")
+    if turned is None or places is None or order_of(turned, 2) != [1, 0]:
         return None
-    places = turned.inputs[0].producer()
-    if places is None or places.op_type != "NonZero" or places.inputs[0] is None:
-        return None
-    order, mask = turned.attributes.get("perm"), places.inputs[0]
-    if order is not None and list(order.as_ints()) != [1, 0]:
-        return None
-    return mask if mask.dtype == ir.DataType.BOOL else None
+    mask = places.inputs[0]
+    return mask if mask is not None and mask.dtype == ir.DataType.BOOL else None
 
 
 def _masked(found: Match) -> ir.Node:
@@ -128,12 +129,12 @@ def _check_flat(found: Match) -> str | None:
 
 def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
     """Places a and b of a * step + b, in whatever order that is written."""
-    total = at.producer()
-    if total is None or total.op_type != "Add" or total.domain:
+    total = maker_of(at, "Add")
+    if total is None:
         return None
     for one, b in (total.inputs, total.inputs[::-1]):
-        product = None if one is None else one.producer()
-        if product is None or product.op_type != "Mul" or product.domain:
+        product = maker_of(one, "Mul")
+        if product is None:
             continue
         for a, by in (product.inputs, product.inputs[::-1]):
             if a is not None and b is not None and _size_of(by) == step:
@@ -143,24 +144,18 @@ def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
 
 def _size_of(value: ir.Value | None) -> Size | None:
     """The size that a number is."""
-    node = None if value is None else value.producer()
-    while node is not None and node.op_type in ("Cast", "Squeeze", "Unsqueeze"):
-        value = node.inputs[0]
-        node = None if value is None else value.producer()
-    if node is None or node.domain:
-        number = scalar(value)
+    source = None if value is None else behind(value, "Cast", "Squeeze", "Unsqueeze")
+    node, number = maker_of(source, "Gather"), scalar(source)
+    if node is None:
         whole = number is not None and number == int(number)
         return parse(int(number)) if whole and number is not None else None
-    if node.op_type == "Gather" and attribute(node, "axis", 0) == 0:
-        shape, place = node.inputs[0], scalar(node.inputs[1])
-        asked = None if shape is None else shape.producer()
-        if asked is None or asked.op_type != "Shape" or place is None:
-            return None
-        dims: Dims = declared(asked.inputs[0]) or []
-        if attribute(asked, "start", 0) or "end" in asked.attributes:
-            return None
-        return dims[int(place)] if -len(dims) <= place < len(dims) else None
-    return None
+    asked, place = maker_of(node.inputs[0], "Shape"), scalar(node.inputs[1])
+    if attribute(node, "axis", 0) or asked is None or place is None:
+        return None
+    if attribute(asked, "start", 0) or "end" in asked.attributes:
+        return None
+    dims: Dims = declared(asked.inputs[0]) or []
+    return dims[int(place)] if -len(dims) <= place < len(dims) else None
 
 
 def _rows(found: Match) -> list[ir.Node]:
@@ -170,12 +165,8 @@ def _rows(found: Match) -> list[ir.Node]:
     made = ir.Node("burnish", "Index", [found["data"], *places])
     if len(data) == 3:
         return [made]
-    last = constant_node([-1])
-    return [
-        last,
-        made,
-        ir.Node("", "Unsqueeze", [made.outputs[0], last.outputs[0]], version=13),
-    ]
+    last, column = view_nodes("Unsqueeze", made.outputs[0], [-1])
+    return [last, made, column]
 
 
 # --- elements at every place in turn ---
@@ -213,8 +204,7 @@ def _counted_from_front(value: ir.Value) -> int | None:
     if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
         return None
     inner, rank = _counted_from_front(node.inputs[0]), len(declared(value) or [])
-    held = node.attributes.get("axes")
-    axes = list(held.as_ints()) if held is not None else integers(node.inputs[1])
+    axes = axes_of(node)
     if inner is None or axes is None:
         return None
     new = {axis % rank for axis in axes}
@@ -225,11 +215,8 @@ def _unsqueezed(found: Match) -> list[ir.Node]:
     dims = [declared(found[name]) or [] for name in ("a", "b")]
     rank = max(map(len, dims))
     kept = {_axis(found[name], rank) for name in ("a", "b")}
-    made = constant_node([i for i in range(rank) if i not in kept])
-    return [
-        made,
-        ir.Node("", "Unsqueeze", [found["data"], made.outputs[0]], version=13),
-    ]
+    new = [axis for axis in range(rank) if axis not in kept]
+    return view_nodes("Unsqueeze", found["data"], new)
 
 
 # --- places that are small numbers ---

@@ -66,7 +66,7 @@ def _product(found: Match) -> list[ir.Node]:
         if way == "transposed":
             rank = len(equation["ab".index(name)])
             order = [*range(rank - 2), rank - 1, rank - 2]
-            turn = ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", order)])
+            turn = ir.node("Transpose", [value], {"perm": order})
             nodes.append(turn)
             value = turn.outputs[0]
         factors.append(value)

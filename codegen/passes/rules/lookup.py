@@ -14,6 +14,7 @@ from burnish.codegen.passes.graph import (
     attribute,
     constant_node,
     integers,
+    maker_of,
     static_dims,
 )
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
@@ -60,8 +61,8 @@ def _is_of_rows(found: Match) -> str | None:
 
 def _unlisted(listed: ir.Value) -> ir.Value | None:
     """Numbers that were made to lists of one; others may read the lists too."""
-    node = listed.producer()
-    if node is None or node.op_type != "Unsqueeze" or listed.shape is None:
+    node = maker_of(listed, "Unsqueeze")
+    if node is None or listed.shape is None:
         return None
     last = integers(node.inputs[1]) in ([-1], [len(listed.shape) - 1])
     return node.inputs[0] if last else None

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    integers,
-    reshape_nodes,
-    scalar,
-)
+from burnish.codegen.passes.graph import attribute, constant, reshape_nodes, scalar
+from burnish.codegen.passes.graph import axes_of as given_axes
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 
 x = Any("x")
@@ -56,12 +51,11 @@ def _moved(factor: Pattern) -> Pattern:
 
 def axes_over(node: ir.Node) -> list[int] | None:
     """The axes of a reduction, negative and ascending, if they are known."""
-    held, of = node.attributes.get("axes"), node.inputs[0]
+    of = node.inputs[0]
     if node.op_type == "GlobalAveragePool":
         rank = 0 if of is None or of.shape is None else len(of.shape)
         return list(range(2 - rank, 0)) if rank > 2 else None
-    given = integers(node.inputs[1]) if len(node.inputs) > 1 else None
-    axes = given if held is None else list(held.as_ints())
+    axes = given_axes(node)
     if axes is None or of is None or not any(axis >= 0 for axis in axes):
         return None if axes is None else sorted(axes)
     if of.shape is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
-from burnish.codegen.passes.shapes.dims import Dims, declared
+from burnish.codegen.passes.shapes.dims import Dims, declared, known
 from burnish.codegen.symbolic.sizes import Size, product
 
 _TURN = op("Transpose", op("Reshape", Any("x"), Any("parts")), name="turn")
@@ -19,16 +19,14 @@ def _shapes(found: Match) -> tuple[list[Size], list[Size], list[Size]] | str:
     """The shapes of input, first reshape and output; or why they are unknown."""
     turn = found.named["turn"]
     values = (found["x"], turn.inputs[0], found.named["main"].outputs[0])
-    shapes = [declared(value) for value in values]
-    if any(dims is None or None in dims for dims in shapes):
+    before, parts, after = (known(declared(value)) for value in values)
+    if before is None or parts is None or after is None:
         return "the shapes are not known"
-    before, parts, after = ([s for s in dims or [] if s is not None] for dims in shapes)
     return before, parts, after
 
 
 def _order(found: Match) -> list[int]:
-    perm = found.named["turn"].attributes.get("perm")
-    return [] if perm is None else list(perm.as_ints())
+    return list(found.named["turn"].attributes.get_ints("perm", ()))
 
 
 def _check_pixels(found: Match, order: list[int]) -> str | None:
@@ -58,11 +56,10 @@ def _factor(found: Match) -> int | None:
 def _pixels(found: Match) -> ir.Node:
     factor = _factor(found)
     assert factor is not None
-    size = ir.AttrInt64("blocksize", factor)
+    size = {"blocksize": factor}
     if _order(found) == _SHUFFLED:
-        attributes = [size, ir.AttrString("mode", "CRD")]
-        return ir.Node("", "DepthToSpace", [found["x"]], attributes)
-    return ir.Node("burnish", "PixelUnshuffle", [found["x"]], [size])
+        return ir.node("DepthToSpace", [found["x"]], {**size, "mode": "CRD"})
+    return ir.node("PixelUnshuffle", [found["x"]], size, domain="burnish")
 
 
 def _check_channels(found: Match) -> str | None:
@@ -84,8 +81,8 @@ def _channels(found: Match) -> ir.Node:
     groups = parts[1]
     assert groups is not None
     assert groups.value is not None
-    attributes = [ir.AttrInt64("groups", groups.value)]
-    return ir.Node("burnish", "ChannelShuffle", [found["x"]], attributes)
+    count = {"groups": groups.value}
+    return ir.node("ChannelShuffle", [found["x"]], count, domain="burnish")
 
 
 RULES = (

@@ -14,8 +14,8 @@ import onnx_ir as ir
 from burnish.codegen.passes.graph import (
     attribute,
     constant,
-    constant_node,
     integers,
+    view_nodes,
     weight_node,
 )
 from burnish.codegen.passes.layout.channel_axes import last
@@ -34,7 +34,7 @@ from burnish.codegen.weights import constants
 
 # --- images of height 1 ---
 
-_SIDES = ("dilations", "kernel_shape", "output_padding", "strides")
+_SIDES = ("dilations", "kernel_shape", "output_padding", "strides", "pads")
 _KINDS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool")
 
 
@@ -49,17 +49,14 @@ def _check_height(found: Match) -> str | None:
     before, after = declared(found["x"]), declared(node.outputs[0])
     if before is None or after is None or len(before) != 4:
         return "it is no layer of images"
-    if (
-        before[2] != ONE
-        or after[2] != ONE
-        or integers(found["axes"]) not in ([2], [-2])
-    ):
+    squeezed = integers(found["axes"]) in ([2], [-2])
+    if before[2] != ONE or after[2] != ONE or not squeezed:
         return "the image has a height"
-    pads, kernel = (node.attributes.get(name) for name in ("pads", "kernel_shape"))
-    if pads is not None and any(pads.as_ints()[::2]):
+    if any(node.attributes.get_ints("pads", ())[::2]):
         return "there are rows around"
+    kernel = node.attributes.get_ints("kernel_shape")
     window = (declared(found.values.get("weight")) or [None] * 3)[2]
-    tall = kernel.as_ints()[0] != 1 if kernel is not None else window != ONE
+    tall = kernel[0] != 1 if kernel is not None else window != ONE
     if tall or "output_shape" in node.attributes:
         return "the window has a height"
     if len(node.outputs) > 1:
@@ -69,21 +66,20 @@ def _check_height(found: Match) -> str | None:
 
 def _without_height(found: Match) -> list[ir.Node]:
     node = found.named["main"]
-    axes = constant_node([2])
-    x = ir.Node("", "Squeeze", [found["x"], axes.outputs[0]], version=13)
-    made = [axes, x]
-    inputs: list[ir.Value | None] = [x.outputs[0]]
+    made = view_nodes("Squeeze", found["x"], [2])
+    inputs: list[ir.Value | None] = [made[-1].outputs[0]]
     if "weight" in found.values:
-        high = [found["weight"], axes.outputs[0]]
+        high = [found["weight"], made[0].outputs[0]]
         made.append(ir.Node("", "Squeeze", high, version=13))
         made[-1].outputs[0].name = found["weight"].name  # a weight, not counted
         inputs += [made[-1].outputs[0], *node.inputs[2:]]
-    kept = [a for a in node.attributes.values() if a.name not in (*_SIDES, "pads")]
-    for name in (*_SIDES, "pads"):
-        held = node.attributes.get(name)
-        if held is not None:
-            kept.append(ir.AttrInt64s(name, list(held.as_ints())[1::2]))
-    return [*made, ir.Node("", node.op_type, inputs, kept)]
+    kept = {name: a for name, a in node.attributes.items() if name not in _SIDES}
+    sides = {
+        name: list(node.attributes[name].as_ints())[1::2]
+        for name in _SIDES
+        if name in node.attributes
+    }
+    return [*made, ir.node(node.op_type, inputs, {**kept, **sides})]
 
 
 # --- a matrix behind a flattened image ---
@@ -102,11 +98,11 @@ _MATRIX = either(
 
 def _check_rows(found: Match) -> str | None:
     image, rows = declared(found["x"]), declared(found.named["rows"].outputs[0])
-    perm = found.named["turn"].attributes.get("perm")
+    perm = found.named["turn"].attributes.get_ints("perm")
     sizes = numbers((image or [])[1:])
     if image is None or sizes is None or perm is None or len(image) < 3:
         return "the image's size is not known"
-    if list(perm.as_ints()) != last(len(image)):
+    if list(perm) != last(len(image)):
         return "the axes are permuted in another way"
     if rows is None or rows[0] != image[0] or numbers(rows[1:]) != [math.prod(sizes)]:
         return "more than the image is flattened"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -44,8 +44,7 @@ def fresh_apart(model: ir.Model, value: ir.Value, account: Account) -> bool:
     """Give each layer that reads a fresh vector one of its own."""
     if value.is_graph_output() or not constants.trains(value) or not _is_fresh(value):
         return False
-    tensor, name = value.const_value, value.name or ""
-    assert tensor is not None
+    name = value.name or ""
     for node, _ in list(value.uses()):
         if node.op_type == "Identity" and not node.domain:
             g.forward(node, value)
@@ -55,15 +54,27 @@ def fresh_apart(model: ir.Model, value: ir.Value, account: Account) -> bool:
     if not own and len(rest) == len(layers) and _all_are(value, layers):
         rest = rest[1:]  # one of them keeps what there is
     for uses in rest:
-        path = _path(*uses[0])
-        like = ir.Value(name=path or name, metadata_props=dict(value.metadata_props))
-        readers = [origin.use(*use) for use in uses]
-        copy = g.initializer(model, like, origin.copied(tensor, readers), trains=True)
-        for node, index in uses:
-            node.replace_input_with(index, copy)
+        own_copy(model, value, uses, _path(*uses[0]) or name)
     if rest:
         account.did(f"fresh weight that {len(layers)} layers shared", name)
     return bool(rest)
+
+
+def own_copy(
+    model: ir.Model,
+    value: ir.Value,
+    uses: Sequence[Use],
+    name: str | None,
+    *,
+    trains: bool = True,
+) -> None:
+    """Let these uses of a weight read a copy of their own."""
+    assert value.const_value is not None
+    like = ir.Value(name=name, metadata_props=dict(value.metadata_props))
+    tensor = origin.copied(value.const_value, [origin.use(*use) for use in uses])
+    copy = g.initializer(model, like, tensor, trains=trains)
+    for node, index in uses:
+        node.replace_input_with(index, copy)
 
 
 def _is_fresh(value: ir.Value) -> bool:

@@ -26,9 +26,11 @@ from burnish.codegen.account import Account
 from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.weights.fresh import fresh_apart
+from burnish.codegen.passes.weights.fresh import Use, fresh_apart, own_copy
 from burnish.codegen.scopes import is_placed, scope_of
 from burnish.codegen.weights import constants, origin
+
+_Path = tuple[str, ...]
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
@@ -68,26 +70,21 @@ def _by_scopes(
     )
     if tensor is None or not constants.trains(value) or value.is_graph_output():
         return False
-    places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
+    places: dict[_Path, list[Use]] = defaultdict(list)
     for node, index in value.uses():
         if not named and not (_COUNTED.fullmatch(name) and node.op_type in _WEIGHTED):
             return False
         path = _path(node)
         again = (p for p in places if _is_called_again(p, path, parameters))
         places[next(again, path)].append((node, index))
-    shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
+    shapes = set(map(_without_numbers, places))
     if len(places) < 2 or (len(shapes) > 1 and not (named and _is_fresh(tensor))):
         return False
     if named and "." in name and not _is_a_readers(name, places):
         return False
     first, *others = places
     for place in others:
-        output = ir.Value(name=_renamed(model, name, first, place))
-        uses = [origin.use(node, index) for node, index in places[place]]
-        copy = g.initializer(model, output, origin.copied(tensor, uses), trains=True)
-        copy.metadata_props.update(value.metadata_props)
-        for node, index in places[place]:
-            node.replace_input_with(index, copy)
+        own_copy(model, value, places[place], _renamed(model, name, first, place))
     account.did(f"weight that {len(places)} modules shared", name)
     return True
 
@@ -102,10 +99,8 @@ def _computed_apart(model: ir.Model, account: Account) -> bool:
         output = node.outputs[0]
         if node.op_type not in _STEPS or not all(map(constants.trains, node.inputs)):
             continue
-        places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
-        for reader, index in output.uses():
-            places[_path(reader)].append((reader, index))
-        shapes = {tuple("#" if p.isdigit() else p for p in place) for place in places}
+        places = _by_path(output)
+        shapes = set(map(_without_numbers, places))
         if len(places) < 2 or len(shapes) > 1:
             continue
         if any(uses[0][0].graph is not node.graph for uses in places.values()):
@@ -135,7 +130,7 @@ def _put_beside(node: ir.Node, reader: ir.Node) -> None:
     node.metadata_props.update(reader.metadata_props)
 
 
-def _is_a_readers(name: str, places: Iterable[tuple[str, ...]]) -> bool:
+def _is_a_readers(name: str, places: Iterable[_Path]) -> bool:
     """Whether the name says that one of these modules holds the weight, or its parts.
 
     "encoder.rel_embeddings.weight" was passed to the layers that read it.
@@ -148,7 +143,7 @@ def _is_a_readers(name: str, places: Iterable[tuple[str, ...]]) -> bool:
     return False
 
 
-_Reader = tuple[tuple[str, ...], str, int]
+_Reader = tuple[_Path, str, int]
 """A module without its numbers, an operator in it, and which operand."""
 
 
@@ -169,20 +164,11 @@ def _tables_apart(model: ir.Model, account: Account) -> bool:
     changed = False
     shared = (value for values in tables.values() for value in values)
     for value in dict.fromkeys(shared):
-        uses = list(value.uses())
-        if any(len(tables[_reader(*use)]) < 2 for use in uses):
+        if any(len(tables[_reader(*use)]) < 2 for use in value.uses()):
             continue
-        places: dict[tuple[str, ...], list[tuple[ir.Node, int]]] = defaultdict(list)
-        for node, index in uses:
-            places[_path(node)].append((node, index))
-        for place in list(places)[1:]:
-            assert value.const_value is not None
-            like = ir.Value(name=value.name)
-            readers = [origin.use(node, index) for node, index in places[place]]
-            table = origin.copied(value.const_value, readers)
-            copy = g.initializer(model, like, table, trains=False)
-            for node, index in places[place]:
-                node.replace_input_with(index, copy)
+        places = _by_path(value)
+        for uses in list(places.values())[1:]:
+            own_copy(model, value, uses, value.name, trains=False)
             changed = True
         if len(places) > 1:
             account.did(f"table that {len(places)} modules shared", value.name or "")
@@ -190,7 +176,11 @@ def _tables_apart(model: ir.Model, account: Account) -> bool:
 
 
 def _reader(node: ir.Node, index: int) -> _Reader:
-    return tuple("#" if p.isdigit() else p for p in _path(node)), node.op_type, index
+    return _without_numbers(_path(node)), node.op_type, index
+
+
+def _without_numbers(path: _Path) -> _Path:
+    return tuple("#" if part.isdigit() else part for part in path)
 
 
 def _is_fresh(tensor: ir.TensorProtocol) -> bool:
@@ -202,9 +192,7 @@ def _is_fresh(tensor: ir.TensorProtocol) -> bool:
     return bool((values == values[0]).all())
 
 
-def _renamed(
-    model: ir.Model, name: str, first: tuple[str, ...], place: tuple[str, ...]
-) -> str:
+def _renamed(model: ir.Model, name: str, first: _Path, place: _Path) -> str:
     """`layers.0.fc.weight` for another place; what was only counted counts on."""
     parts, taken = name.split("."), model.graph.initializers
     if tuple(parts[: len(first)]) == first:
@@ -231,9 +219,7 @@ def _is_read_again(weight: ir.Value, copy: ir.Value, parameters: list[str]) -> b
     )
 
 
-def _is_called_again(
-    one: tuple[str, ...], other: tuple[str, ...], parameters: list[str]
-) -> bool:
+def _is_called_again(one: _Path, other: _Path, parameters: list[str]) -> bool:
     """Whether the modules of two paths are one but for the counts of its calls.
 
     A module "fc_1" that holds a bias of its own is its author's.
@@ -261,8 +247,16 @@ def _parameters(model: ir.Model) -> list[str]:
     return sorted(name for name in names if _PARAMETER.fullmatch(name))
 
 
-def _path(node: ir.Node) -> tuple[str, ...]:
+def _path(node: ir.Node) -> _Path:
     return tuple(level.name for level in scope_of(node))
+
+
+def _by_path(value: ir.Value) -> dict[_Path, list[Use]]:
+    """The uses of a value, by the modules that they are in."""
+    places: dict[_Path, list[Use]] = defaultdict(list)
+    for node, index in value.uses():
+        places[_path(node)].append((node, index))
+    return places
 
 
 def _by_names(model: ir.Model, account: Account, parameters: list[str]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import constant, scalar
+from burnish.codegen.passes.graph import constant, maker_of, scalar
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 from burnish.codegen.passes.rules.attention.masks import (
     LARGEST,
@@ -52,8 +52,8 @@ def _rest(found: Match) -> _Rest | str:
 def _sides(mask: ir.Value) -> Iterator[tuple[ir.Value, ir.Value | None]]:
     """The parts of a mask, each with the rest of it; the whole mask first."""
     yield mask, None
-    maker = mask.producer()
-    if maker is None or maker.domain or maker.op_type not in ("And", "Add"):
+    maker = maker_of(mask, "And", "Add")
+    if maker is None:
         return
     one, other = maker.inputs
     for part, rest in ((one, other), (other, one)):
@@ -91,7 +91,7 @@ def _within(mask: ir.Value, over: Dims) -> bool:
 
 def _holds_everywhere(value: ir.Value | None) -> bool:
     """Booleans that are all true, such as places compared with the first one."""
-    tensor, node = constant(value), None if value is None else value.producer()
+    tensor, node = constant(value), maker_of(value)
     if tensor is not None:
         small = tensor.dtype == ir.DataType.BOOL and tensor.size <= LARGEST
         return small and bool(tensor.numpy().all())
@@ -139,9 +139,8 @@ def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
             chosen = user.op_type == "Where"
             if chosen and any(scalar(v) is None for v in numbers):
                 return False
-            if user.outputs[0].is_graph_output():
-                return False
-            if not _masks_only(user.outputs[0], wide):
+            result = user.outputs[0]
+            if result.is_graph_output() or not _masks_only(result, wide):
                 return False
         else:
             return False

@@ -10,8 +10,10 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import (
     attribute,
+    behind,
     constant,
     constant_node,
+    maker_of,
     scalar,
     starts_at_zero,
 )
@@ -69,8 +71,8 @@ def added(summand: ir.Value) -> Made:
     """The mask for scores + summand; booleans where the summand is made of them."""
     if hides_what_follows(summand):
         return Made(None, causal=True)
-    node = summand.producer()
-    if node is None or node.op_type != "Where" or node.domain != "":
+    node = maker_of(summand, "Where")
+    if node is None:
         return Made(summand)
     condition, yes, no = node.inputs
     numbers = scalar(yes), scalar(no)
@@ -102,11 +104,9 @@ def _square(value: ir.Value, wide: bool) -> bool:
 
 def _table(value: ir.Value) -> np.ndarray | None:
     """A square table that the value is, or whose first rows and columns it is."""
-    node = value.producer()
-    while node is not None and node.op_type == "Slice" and starts_at_zero(node):
-        source = node.inputs[0]
-        assert source is not None
-        value, node = source, source.producer()
+    while (node := maker_of(value, "Slice")) and starts_at_zero(node):
+        assert node.inputs[0] is not None
+        value = node.inputs[0]
     tensor = constant(value)
     if tensor is None or len(tensor.shape) < 2 or tensor.size > LARGEST:
         return None
@@ -127,22 +127,33 @@ def _source(node: ir.Node | None, wide: bool) -> ir.Value | None:
 
 def is_lower_triangle(value: ir.Value, wide: bool = False) -> bool:
     """Whether booleans hold for keys up to the query's place."""
+    return _is_triangle(value, wide, lower=True)
+
+
+def _is_upper_triangle(value: ir.Value, wide: bool = False) -> bool:
+    """Whether booleans hold for keys after the query's place."""
+    return _is_triangle(value, wide, lower=False)
+
+
+def _is_triangle(value: ir.Value, wide: bool, lower: bool) -> bool:
+    """Whether booleans hold for keys up to the query's place, or else after it."""
     if not _square(value, wide):
         return False
     node = value.producer()
     if (source := _source(node, wide)) is not None:
-        return is_lower_triangle(source, wide)
+        return _is_triangle(source, wide, lower)
     if (other := _negated_of(node)) is not None:
-        return _is_upper_triangle(other, wide)
+        return _is_triangle(other, wide, not lower)
     if node is not None and node.op_type == "Trilu":
-        return not attribute(node, "upper", 1) and _diagonal(node) == 0 and _ones(node)
-    if node is not None and node.op_type in _ORDER:
+        kept = _is_below(node) if lower else _is_above(node)
+        return kept and filled(node.inputs[0]) == 1
+    if lower and node is not None and node.op_type in _ORDER:
         earlier, later = (node.inputs[i] for i in _ORDER[node.op_type])
         return counts(earlier, -1) and counts(later, -2)
     table = _table(value)
-    return table is not None and bool(
-        (table.astype(bool) == np.tri(*table.shape)).all()
-    )
+    if table is None:
+        return False
+    return bool((table.astype(bool) == (np.tri(*table.shape) == lower)).all())
 
 
 def _negated_of(node: ir.Node | None) -> ir.Value | None:
@@ -169,37 +180,14 @@ def counts(value: ir.Value | None, axis: int) -> bool:
     others = [d for i, d in enumerate(dims) if i != len(dims) + axis]
     if any(d is None or d.value != 1 for d in others):
         return False
-    node = value.producer()
-    while node is not None and node.op_type in ("Unsqueeze", "Cast", "Reshape"):
-        source = node.inputs[0]
-        assert source is not None
-        value, node = source, source.producer()
-    if node is not None and node.op_type == "Range":
+    value = behind(value, "Unsqueeze", "Cast", "Reshape")
+    if (node := maker_of(value, "Range")) is not None:
         return scalar(node.inputs[0]) == 0 and scalar(node.inputs[2]) == 1
     tensor = constant(value)
     if tensor is None or tensor.size > _LONGEST_ROW:
         return False
     flat = tensor.numpy().ravel()
     return bool((flat == np.arange(flat.size)).all())
-
-
-def _is_upper_triangle(value: ir.Value, wide: bool = False) -> bool:
-    """Whether booleans hold for keys after the query's place."""
-    if not _square(value, wide):
-        return False
-    node = value.producer()
-    if (source := _source(node, wide)) is not None:
-        return _is_upper_triangle(source, wide)
-    if (other := _negated_of(node)) is not None:
-        return is_lower_triangle(other, wide)
-    if node is not None and node.op_type == "Trilu":
-        return (
-            bool(attribute(node, "upper", 1)) and _diagonal(node) == 1 and _ones(node)
-        )
-    table = _table(value)
-    if table is None:
-        return False
-    return bool((table.astype(bool) == (np.tri(*table.shape) == 0)).all())
 
 
 def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
@@ -211,8 +199,7 @@ def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
         return hides_what_follows(source, wide)
     if node is not None and node.op_type == "Trilu":
         number = filled(node.inputs[0])
-        upper = bool(attribute(node, "upper", 1)) and _diagonal(node) == 1
-        return upper and number is not None and is_low(number)
+        return _is_above(node) and number is not None and is_low(number)
     if node is not None and node.op_type == "Where":
         condition, yes, no = node.inputs
         high, low = scalar(yes), scalar(no)
@@ -233,36 +220,29 @@ def _diagonal(node: ir.Node) -> float | None:
     return 0 if given is None else scalar(given)
 
 
-def _ones(node: ir.Node) -> bool:
-    return filled(node.inputs[0]) == 1
+def _is_below(node: ir.Node) -> bool:
+    """Whether a Trilu keeps the diagonal and what is below it."""
+    return not attribute(node, "upper", 1) and _diagonal(node) == 0
 
 
-_PICKING = frozenset(
-    (
-        "Cast",
-        "Expand",
-        "Gather",
-        "GatherElements",
-        "Reshape",
-        "Slice",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    )
+def _is_above(node: ir.Node) -> bool:
+    """Whether a Trilu keeps what is above the diagonal."""
+    return bool(attribute(node, "upper", 1)) and _diagonal(node) == 1
+
+
+_PICKING = (
+    *("Cast", "Expand", "Gather", "GatherElements", "Reshape"),
+    *("Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
 )
 """Operators whose output has only elements of the first input."""
 
 
 def filled(value: ir.Value | None) -> float | None:
     """The one number that a value is full of."""
-    maker = None if value is None else value.producer()
-    while maker is not None and maker.op_type in _PICKING and not maker.domain:
-        value = maker.inputs[0]
-        maker = None if value is None else value.producer()
-    if maker is not None and maker.op_type == "ConstantOfShape":
-        held = maker.attributes.get("value")
-        return 0.0 if held is None else float(held.as_tensor().numpy().reshape(-1)[0])
+    value = None if value is None else behind(value, *_PICKING)
+    if (maker := maker_of(value, "ConstantOfShape")) is not None:
+        held = maker.attributes.get_tensor("value")
+        return 0.0 if held is None else float(held.numpy().reshape(-1)[0])
     tensor = constant(value)
     if tensor is None or not 0 < tensor.size <= LARGEST or not _counts(tensor):
         return None

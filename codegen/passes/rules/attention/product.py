@@ -10,7 +10,7 @@ import math
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, constant_node, scalar
+from burnish.codegen.passes.graph import attribute, constant, scalar, view_nodes
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -77,10 +77,7 @@ def _check(found: Match) -> str | None:
     half = found["q"].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
     if half and "up" not in found.named:
         return "scores are rounded to half precision before softmax"
-    for reason in (_heads(q, keys), _axis(found, len(q)), _numbers(found, q)):
-        if reason is not None:
-            return reason
-    return None
+    return _heads(q, keys) or _axis(found, len(q)) or _numbers(found)
 
 
 def _heads(q: Dims, keys: Dims) -> str | None:
@@ -94,14 +91,12 @@ def _axis(found: Match, rank: int) -> str | None:
     if axis not in (-1, rank - 1):
         return f"softmax is along axis {axis}, not along the keys"
     transpose = found.named.get("transpose")
-    if transpose is not None and "k" in found.values:
-        perm = transpose.attributes.get("perm")
-        if perm is None and rank > 2:
-            return "the Transpose reverses all axes of the keys"
+    if transpose is not None and "perm" not in transpose.attributes and rank > 2:
+        return "the Transpose reverses all axes of the keys"
     return None
 
 
-def _numbers(found: Match, q: Dims) -> str | None:
+def _numbers(found: Match) -> str | None:
     low, zero = (scalar(found.values.get(name)) for name in ("low", "zero"))
     if low is not None and not is_low(low):
         return f"{low:g} is too large to mask a key"
@@ -162,11 +157,9 @@ def _keys(found: Match, rank: int) -> ir.Node:
     """k as (..., keys, size)."""
     swap = [*range(rank - 2), rank - 1, rank - 2]
     if "kt" in found.values:
-        return ir.Node("", "Transpose", [found["kt"]], [ir.AttrInt64s("perm", swap)])
-    perm = found.named["transpose"].attributes.get("perm")
-    order = [1, 0] if perm is None else list(perm.as_ints())
-    permutation = [order[axis] for axis in swap]
-    return ir.Node("", "Transpose", [found["k"]], [ir.AttrInt64s("perm", permutation)])
+        return ir.node("Transpose", [found["kt"]], {"perm": swap})
+    order = found.named["transpose"].attributes.get_ints("perm", (1, 0))
+    return ir.node("Transpose", [found["k"]], {"perm": [order[axis] for axis in swap]})
 
 
 def _mask(found: Match) -> tuple[ir.Value | None, bool, list[ir.Node]]:
@@ -176,15 +169,13 @@ def _mask(found: Match) -> tuple[ir.Value | None, bool, list[ir.Node]]:
     if "bias" in found.values:
         nodes.append(ir.Node("", "Add", [found["bias"], result]))
         result = nodes[-1].outputs[0]
-    low = found.values.get("low")
-    if low is not None:
-        keep = found.values.get("keep")
-        block = found.values.get("block")
-        made = combined(keep, block, low, result)
-        return made.mask, made.causal, nodes + made.nodes
-    if result is None:
+    if "low" in found.values:
+        keep, block = found.values.get("keep"), found.values.get("block")
+        made = combined(keep, block, found["low"], result)
+    elif result is None:
         return None, False, nodes
-    made = added(result)
+    else:
+        made = added(result)
     return made.mask, made.causal, nodes + made.nodes
 
 
@@ -221,7 +212,7 @@ def _with_factor(found: Match) -> list[ir.Node]:
     keys, nodes = found["k"], []
     if "turn" in found.named:
         turn = found.named["turn"]
-        nodes = [ir.Node("", "Transpose", [keys], list(turn.attributes.values()))]
+        nodes = [ir.node("Transpose", [keys], turn.attributes)]
         keys = nodes[0].outputs[0]
     kept = [a for name, a in node.attributes.items() if name != "scale"]
     kept += _scale_attribute(scale * factor if scale else factor, size)
@@ -267,24 +258,19 @@ def _groups(found: Match, name: str) -> int | None:
     count, groups = one[1], many[2]
     assert count is not None
     fits = many == [*one[:2], groups, *one[3:]]
-    return (
-        groups.value if fits and heads == [one[0], count * groups, *one[3:]] else None
-    )
+    spread = heads == [one[0], count * groups, *one[3:]]
+    return groups.value if fits and spread else None
 
 
 def _shared(found: Match) -> list[ir.Node]:
     node = found.named["main"]
-    nodes, parts = [], []
+    nodes, parts = list[ir.Node](), []
     for name in ("k", "v"):
-        made = constant_node([2])
-        one = ir.Node("", "Squeeze", [found[name], made.outputs[0]], version=13)
-        nodes += [made, one]
-        parts.append(one.outputs[0])
+        nodes += view_nodes("Squeeze", found[name], [2])
+        parts.append(nodes[-1].outputs[0])
     inputs = [found["q"], *parts, *node.inputs[3:]]
-    attention = ir.Node(
-        node.domain, "Attention", inputs, list(node.attributes.values())
-    )
-    return [*nodes, attention]
+    kept = node.attributes
+    return [*nodes, ir.node("Attention", inputs, kept, domain=node.domain)]
 
 
 RULES = (

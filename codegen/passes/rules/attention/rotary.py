@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, integers, scalar
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
-from burnish.codegen.passes.shapes.dims import declared
+from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _HALVES = op("Concat", op("Neg", Any("b")), Any("a"), name="joined")
 _PAIRS = op(
@@ -72,8 +72,8 @@ def _columns(value: ir.Value, x: ir.Value, last: int) -> Columns | None:
 
 def _rotary(found: Match) -> ir.Node:
     inputs = [found[name] for name in ("x", "cos", "sin")]
-    pairs = ir.AttrInt64("interleaved", int("pairs" in found.named))
-    return ir.Node("burnish", "RotaryEmbedding", inputs, [pairs])
+    pairs = {"interleaved": int("pairs" in found.named)}
+    return ir.node("RotaryEmbedding", inputs, pairs, domain="burnish")
 
 
 # --- only the first columns of a head ---
@@ -110,16 +110,11 @@ def _part(found: Match) -> ir.Node:
     part = found["x"].producer()
     assert part is not None
     inputs = [part.inputs[0], *node.inputs[1:]]
-    attributes = dict(node.attributes)
-    if not node.domain:
-        columns = declared(found["x"])
-        assert columns is not None
-        assert columns[-1] is not None
-        assert columns[-1].value is not None
-        attributes["rotary_embedding_dim"] = ir.AttrInt64(
-            "rotary_embedding_dim", columns[-1].value
-        )
-    return ir.Node(node.domain, "RotaryEmbedding", inputs, list(attributes.values()))
+    width = numbers((declared(found["x"]) or [])[-1:])
+    assert width is not None
+    added = {} if node.domain else {"rotary_embedding_dim": width[0]}
+    attributes: dict[str, int | ir.Attr] = {**node.attributes, **added}
+    return ir.node("RotaryEmbedding", inputs, attributes, domain=node.domain)
 
 
 _TARGET = ("burnish", "RotaryEmbedding", 1)
