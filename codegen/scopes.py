@@ -15,7 +15,7 @@ import onnx_ir as ir
 from burnish.codegen.names.authorship import as_given
 from burnish.codegen.program import Level, Scope
 
-_SCOPES = "pkg.torch.onnx.name_scopes"
+SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
@@ -27,7 +27,7 @@ _DEEPEST = 64
 
 def scope_of(node: ir.Node) -> Scope:
     """The modules that the node was written in, outermost first; () at the root."""
-    if _SCOPES in node.metadata_props:
+    if SCOPES in node.metadata_props:
         return _from_metadata(node)
     name = as_given(node.name or "")
     return () if max(map(name.count, "/.")) > _DEEPEST else scope_of_name(name)
@@ -35,7 +35,7 @@ def scope_of(node: ir.Node) -> Scope:
 
 def is_placed(node: ir.Node) -> bool:
     """Whether an exporter says where the node is, be it at the root."""
-    return _SCOPES in node.metadata_props or (node.name or "").startswith("/")
+    return SCOPES in node.metadata_props or (node.name or "").startswith("/")
 
 
 def write_scope(node: ir.Node, scope: Scope) -> None:
@@ -43,12 +43,12 @@ def write_scope(node: ir.Node, scope: Scope) -> None:
     names = [level.name for level in scope]
     paths = [".".join(names[: depth + 1]) for depth in range(len(names))]
     kinds = [level.kind for level in scope]
-    node.metadata_props[_SCOPES] = repr(["", *paths, node.name or ""])
+    node.metadata_props[SCOPES] = repr(["", *paths, node.name or ""])
     node.metadata_props[_CLASSES] = repr(["Model", *kinds, node.op_type])
 
 
 def _from_metadata(node: ir.Node) -> Scope:
-    names = _strings(node.metadata_props[_SCOPES])
+    names = _strings(node.metadata_props[SCOPES])
     if len(names) > _DEEPEST or any(name.count(".") > _DEEPEST for name in names):
         return ()
     kinds = _strings(node.metadata_props.get(_CLASSES, "[]"))

@@ -72,8 +72,7 @@ def _once(model: ir.Model, has_rule: HasRule, account: Account) -> bool:
     """Make a function of every operator to expand, and its node a call of it."""
     found = 0
     for node in list(model.graph.all_nodes()):
-        opset = model.opset_imports.get(node.domain, 1)
-        version = node.version or opset
+        version = node.version or model.opset_imports.get(node.domain, 1)
         if has_rule(node, version):
             continue
         body = _body(node, version)

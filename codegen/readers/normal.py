@@ -14,6 +14,7 @@ from burnish._files.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.checks import schema
 from burnish.codegen.readers.inlining import functions
+from burnish.codegen.readers.inlining.inline import bodies
 from burnish.codegen.readers.weight_constants import (
     store_filled,
     weights_among_constants,
@@ -122,7 +123,7 @@ def _cycle(model: ir.Model) -> list[ir.Node]:
     for graph in model.graphs():
         for node in graph:
             before = {v.producer() for v in node.inputs if v is not None}
-            inner = {n for body in _bodies(node) for n in body}
+            inner = {n for body in bodies(node) for n in body}
             nodes[node] = {other for other in before if other is not None} | inner
     try:
         graphlib.TopologicalSorter(nodes).prepare()
@@ -130,16 +131,6 @@ def _cycle(model: ir.Model) -> list[ir.Node]:
         cycle: list[ir.Node] = error.args[1]
         return cycle
     return []
-
-
-def _bodies(node: ir.Node) -> list[ir.Graph]:
-    bodies: list[ir.Graph] = []
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            bodies.append(attribute.as_graph())
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            bodies.extend(attribute.as_graphs())
-    return bodies
 
 
 def _drop_weight_inputs(model: ir.Model, explain: Explain) -> None:

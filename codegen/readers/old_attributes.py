@@ -49,7 +49,7 @@ def _is_aligned(node: ir.Node) -> bool:
     """Whether the second input's first axis is said, rather than the last axes meet."""
     if node.op_type == "PRelu":
         return True
-    broadcast = _int(node, "broadcast", 0)
+    broadcast = node.attributes.get_int("broadcast", 0)
     node.attributes.pop("broadcast", None)
     if not broadcast or "axis" not in node.attributes:
         node.attributes.pop("axis", None)
@@ -116,11 +116,6 @@ def _constant(node: ir.Node, name: str, numbers: object, dtype: type) -> ir.Valu
     return made.outputs[0]
 
 
-def _int(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_int()
-
-
 def _drop(*names: str) -> Callable[[ir.Node, int], None]:
     def drop(node: ir.Node, _declared: int) -> None:
         for name in names:
@@ -131,7 +126,7 @@ def _drop(*names: str) -> Callable[[ir.Node, int], None]:
 
 def _batch_norm(node: ir.Node, declared: int) -> None:
     """Without is_test it is for training, where it has results to keep."""
-    tested = _int(node, "is_test", 0)
+    tested = node.attributes.get_int("is_test", 0)
     node.attributes.pop("is_test", None)
     if not tested and any(output.uses() for output in node.outputs[1:]):
         raise UnsupportedError(
@@ -149,7 +144,9 @@ def per_element(model: ir.Model, declared: int) -> None:
     """
     for graph in model.graphs():
         for node in tuple(graph):
-            if node.op_type == "BatchNormalization" and not _int(node, "spatial", 1):
+            if node.op_type != "BatchNormalization":
+                continue
+            if not node.attributes.get_int("spatial", 1):
                 _batch_norm(node, declared)
                 _normalize_elements(node)
 
@@ -164,9 +161,8 @@ def _normalize_elements(node: ir.Node) -> None:
         _insert(node, made)
         return made.outputs[0]
 
-    epsilon = node.attributes.get("epsilon")
-    small = 1e-5 if epsilon is None else epsilon.as_float()
-    eps = _constant(node, "epsilon", small, np.float32)
+    epsilon = node.attributes.get_float("epsilon", 1e-5)
+    eps = _constant(node, "epsilon", epsilon, np.float32)
     factor = before("Div", scale, before("Sqrt", before("Add", var, eps)))
     scaled = before("Mul", before("Sub", x, mean), factor)
     node.op_type = "Add"

@@ -22,9 +22,8 @@ def _write(model: ir.Model, node: ir.Node) -> None:
     value = node.inputs[0]
     assert value is not None
     dtype = value.dtype or node.outputs[0].dtype or ir.DataType.FLOAT
-    like = ir.Value(name=f"{g.label(node)}/one")
-    number = ir.tensor(np.array(1, dtype.numpy()))
-    one = g.initializer(model, like, number, trains=False)
+    number = np.array(1, dtype.numpy())
+    one = g.new_constant(model, f"{g.label(node)}/one", number)
     nodes: list[ir.Node] = []
     opposite = _opposite(value, nodes)
     erf = ir.Node("", "Erf", [opposite or value])
@@ -42,17 +41,15 @@ def _write(model: ir.Model, node: ir.Node) -> None:
 
 def _opposite(value: ir.Value, nodes: list[ir.Node]) -> ir.Value | None:
     """The value's negation, with at most one more node."""
-    maker = value.producer()
-    if maker is not None and maker.op_type == "Neg":
-        return maker.inputs[0]
-    if maker is None or maker.op_type != "Mul":
+    if negated := g.maker_of(value, "Neg"):
+        return negated.inputs[0]
+    product = g.maker_of(value, "Mul")
+    if product is None:
         return None
-    for place, factor in enumerate(maker.inputs):
-        made = None if factor is None else factor.producer()
-        if made is not None and made.op_type == "Neg":
-            operands = [*maker.inputs]
-            operands[place] = made.inputs[0]
-            product = ir.Node("", "Mul", operands)
-            nodes.append(product)
-            return product.outputs[0]
+    for place, factor in enumerate(product.inputs):
+        if negated := g.maker_of(factor, "Neg"):
+            operands = [*product.inputs]
+            operands[place] = negated.inputs[0]
+            nodes.append(ir.Node("", "Mul", operands))
+            return nodes[-1].outputs[0]
     return None

@@ -66,13 +66,9 @@ def _count(tensor: Any, dtype: ir.DataType) -> int:
     if dtype is ir.DataType.STRING:
         return len(tensor.string_data)
     if tensor.HasField("raw_data"):
-        wanted = math.ceil(math.prod(tensor.dims) * dtype.bitwidth / 8)
-        exact = len(tensor.raw_data) == wanted
-        return (
-            math.prod(tensor.dims)
-            if exact
-            else len(tensor.raw_data) * 8 // dtype.bitwidth
-        )
+        size, held = math.prod(tensor.dims), len(tensor.raw_data)
+        exact = held == math.ceil(size * dtype.bitwidth / 8)
+        return size if exact else held * 8 // dtype.bitwidth
     field = onnx.helper.tensor_dtype_to_field(int(dtype))
     count = len(getattr(tensor, field))
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):

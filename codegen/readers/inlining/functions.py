@@ -8,21 +8,21 @@ it came from: `pkg.torch.onnx.name_scopes` (call nodes' names, then its own) and
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.ops import find
+from burnish.codegen.program import Level
 from burnish.codegen.readers import native
 from burnish.codegen.readers.inlining.inline import inline_calls
 from burnish.codegen.readers.message import NEWEST, OLDEST, all_nodes
+from burnish.codegen.scopes import SCOPES, write_scope
 
 _Name = tuple[str, str, str]
 
-NAMES = "pkg.torch.onnx.name_scopes"
-CLASSES = "pkg.torch.onnx.class_hierarchy"
 _CALL = "burnish.call."
 #: How many nodes inlining may make: some, and so many for each that is written.
 _FEW, _TIMES = 1000, 32
@@ -97,7 +97,8 @@ def align_opsets(message: Any, explain: Explain) -> Any:
         f"{versions[entry.domain]}: converted; its scope is not kept"
     )
     try:
-        return _convert(message)
+        typed = native.infer_shapes(message, data_prop=False)  # the inliner needs types
+        return native.inline_functions(typed)
     except native.NativeError as error:
         raise ReadError(
             f"function {function.name!r}: expected opset {versions[entry.domain]}, got "
@@ -111,7 +112,10 @@ def _is_known(message: Any, odd: list[Any]) -> bool:
     And that of an old model, which would be converted as a whole.
     """
     declared = {entry.domain: entry.version for entry in message.opset_import}
-    checked = [(function, dict(_versions(function))) for function in odd]
+    checked = [
+        (function, {entry.domain: entry.version for entry in function.opset_import})
+        for function in odd
+    ]
     if declared.get("", NEWEST) < OLDEST:
         checked.append((message.graph, declared))
     own = {(f.domain, f.name) for f in message.functions}
@@ -123,10 +127,6 @@ def _is_known(message: Any, odd: list[Any]) -> bool:
     )
 
 
-def _versions(function: Any) -> Iterator[tuple[str, int]]:
-    return ((entry.domain, entry.version) for entry in function.opset_import)
-
-
 def _has_rule(node: Any, version: int) -> bool:
     if version > NEWEST:
         return False
@@ -135,11 +135,6 @@ def _has_rule(node: Any, version: int) -> bool:
     rule = find(node.domain, node.op_type, version)
     names = {attribute.name for attribute in node.attribute}
     return rule is not None and names <= rule.attributes.keys()
-
-
-def _convert(message: Any) -> Any:
-    typed = native.infer_shapes(message, data_prop=False)  # the inliner needs types
-    return native.inline_functions(typed)
 
 
 def inline(model: ir.Model) -> None:
@@ -177,13 +172,8 @@ def _height(
     """How many calls deep the function is."""
     if name not in heights:
         called = {node.op_identifier() for node in model.functions[name].all_nodes()}
-        heights[name] = 1 + max(
-            (
-                _height(model, n, heights)
-                for n in sorted(called & model.functions.keys())
-            ),
-            default=0,
-        )
+        inner = sorted(called & model.functions.keys())
+        heights[name] = 1 + max((_height(model, n, heights) for n in inner), default=0)
     return heights[name]
 
 
@@ -203,10 +193,5 @@ def _mark_calls(model: ir.Model, nodes: Any, height: int) -> None:
 def _write_scopes(node: ir.Node) -> None:
     keys = sorted((k for k in node.metadata_props if k.startswith(_CALL)), reverse=True)
     calls = [ast.literal_eval(node.metadata_props.pop(key)) for key in keys]
-    if calls and NAMES not in node.metadata_props:
-        names = [name for name, _ in calls]
-        paths = [".".join(names[: depth + 1]) for depth in range(len(names))]
-        node.metadata_props[NAMES] = repr(["", *paths, node.name or ""])
-        node.metadata_props[CLASSES] = repr(
-            ["Model", *(kind for _, kind in calls), node.op_type]
-        )
+    if calls and SCOPES not in node.metadata_props:
+        write_scope(node, tuple(Level(*call) for call in calls))

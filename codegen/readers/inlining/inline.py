@@ -70,7 +70,7 @@ class _Inliner:
         for node in graph:  # the nodes of a body are met next
             function = self.functions.get(node.op_identifier())
             if function is None:
-                for inner in _graphs(node):
+                for inner in bodies(node):
                     self.inline(inner)
                 continue
             calls.append(node)
@@ -201,11 +201,8 @@ class _Copy:
 
     def _describe(self, new: ir.Value, old: ir.Value) -> None:
         """Copy type, shape and notes of a value to its copy."""
-        new.type, new.const_value, new.doc_string = (
-            old.type,
-            old.const_value,
-            old.doc_string,
-        )
+        new.type, new.const_value = old.type, old.const_value
+        new.doc_string = old.doc_string
         new.shape = None if old.shape is None else old.shape.copy()
         new.metadata_props.update(old.metadata_props)
         new.meta.update(old.meta)
@@ -249,7 +246,8 @@ class _Copy:
         return made
 
 
-def _graphs(node: ir.Node) -> Iterator[ir.Graph]:
+def bodies(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs in a node's attributes."""
     for attribute in node.attributes.values():
         if not attribute.is_ref() and attribute.type in _GRAPHS:
             yield from _graphs_of(attribute)

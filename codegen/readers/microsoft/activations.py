@@ -75,6 +75,7 @@ def bias_softmax(
 
 
 @microsoft("BiasDropout")
+@microsoft("BitmaskBiasDropout")
 def bias_dropout(
     op: Builder,
     data: Any,
@@ -87,20 +88,6 @@ def bias_dropout(
 ) -> Any:
     y = op.Dropout(op.Add(data, bias), ratio, training_mode, seed=seed)
     return y if residual is None else op.Add(y, residual)
-
-
-@microsoft("BitmaskBiasDropout")
-def bitmask_bias_dropout(
-    op: Builder,
-    data: Any,
-    bias: Any,
-    residual: Any = None,
-    ratio: Any = None,
-    training_mode: Any = None,
-    *,
-    seed: int | None = None,
-) -> Any:
-    return bias_dropout(op, data, bias, residual, ratio, training_mode, seed=seed)
 
 
 @microsoft("BitmaskDropout")

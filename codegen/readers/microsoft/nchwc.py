@@ -49,9 +49,10 @@ def block_size(convs: Iterable[ir.Node]) -> int | None:
         filters, channels = shape[:2]
         if filters % LARGE:
             return SMALL
-        if _groups(conv) == 1 and SMALL <= channels < LARGE:
+        alone = conv.attributes.get_int("group", 1) == 1
+        if alone and SMALL <= channels < LARGE:
             return LARGE if _is_plain(conv.inputs[0]) else SMALL
-        if _groups(conv) == 1 and channels % LARGE and channels > LARGE:
+        if alone and channels % LARGE and channels > LARGE:
             return SMALL
         if _filled_up(conv, filters) >= SMALL:
             return LARGE
@@ -78,10 +79,6 @@ def _is_plain(x: ir.Value | None) -> bool:
     while made is not None and made.domain != LAYOUTS and made.inputs:
         made = made.inputs[0].producer() if made.inputs[0] is not None else None
     return made is None or made.domain != LAYOUTS or made.op_type == "ReorderOutput"
-
-
-def _groups(conv: ir.Node) -> int:
-    return conv.attributes["group"].as_int() if "group" in conv.attributes else 1
 
 
 def body(op: Builder, node: ir.Node, block: int | None) -> ir.Value:
@@ -147,7 +144,8 @@ def _conv(op: Builder, node: ir.Node, given: dict[str, object], block: int) -> i
     image, weight, *others = node.inputs
     blocked = array_of(weight, "filters")
     channels = blocked.shape[1]
-    depthwise = channels == 1 and _groups(node) == len(blocked)
+    groups = node.attributes.get_int("group", 1)
+    depthwise = channels == 1 and groups == len(blocked)
     inner = 1 if depthwise or channels < block else block
     filters = op.value(ordered(blocked, inner, block))
     constants.mark_weight(op.nodes[-1])

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from burnish.codegen.errors import Explain
 from burnish.codegen.readers import native
+from burnish.codegen.readers.inlining.inline import bodies
 from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.sizes.axes import words
 
@@ -90,25 +91,17 @@ class _Groups:
 
 def _may_differ(node: ir.Node, operands: list[ir.Value]) -> bool:
     """Whether the node may take axes of different sizes; `_fits` checks which axes."""
-    alone = len(operands) == 1 and next(_bodies(node), None) is None
+    alone = len(operands) == 1 and next(bodies(node), None) is None
     return node.domain == "" and (alone or node.op_type in _JOINS)
 
 
 def _read(node: ir.Node) -> Iterator[ir.Value]:
     """The values that a node reads, those of its bodies included."""
     yield from (value for value in node.inputs if value is not None)
-    for body in _bodies(node):
+    for body in bodies(node):
         for inner in body:
             yield from _read(inner)
         yield from (value for value in body.outputs if value is not None)
-
-
-def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.value
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.value
 
 
 def _is_tensor(value: ir.Value) -> bool:
