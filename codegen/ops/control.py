@@ -120,7 +120,8 @@ def loop(
             body=block,
         )
     )
-    once = _is_true(cond) and (count is None or _positive(count))
+    runs = count is None or (isinstance(count, Literal) and count.value > 0)
+    once = _is_true(cond) and runs
     elements = [None if once else _inside(v) for v in body.outputs[1 + len(carried) :]]
     return (
         *states,
@@ -165,17 +166,10 @@ def _is_true(cond: Expression | None) -> bool:
 def _condition(cond: Expression | None, asked: ir.Value) -> Expression:
     """The condition at the start: a tensor where the body computes with it."""
     if cond is not None:
-        return _bool(cond)
+        return tensor(cond, "bool")
     plain = Literal(True)
-    return _bool(plain) if asked.uses() or asked.is_graph_output() else plain
-
-
-def _positive(count: Expression) -> bool:
-    return isinstance(count, Literal) and count.value > 0
-
-
-def _bool(cond: Expression) -> Expression:
-    return tensor(cond, "bool")
+    used = asked.uses() or asked.is_graph_output()
+    return tensor(plain, "bool") if used else plain
 
 
 def _stacked(
@@ -186,7 +180,8 @@ def _stacked(
     Sizes that the file leaves open are 0 then, and an array of unknown rank has one
     axis, as onnxruntime has it.
     """
-    listed = _reversed(items) if backwards else items
+    turned = Subscript(items, (Slice(None, None, Literal(-1)),))
+    listed = turned if backwards else items
     empty = None
     if element is not None and element.dtype:
         sizes = [d if isinstance(d, int) else 0 for d in element.shape or ()]
@@ -267,7 +262,3 @@ def _elements(x: Expression, axis: int, direction: int) -> Expression:
     if direction:
         value = Method(value, "flip", (Literal(0),))
     return value
-
-
-def _reversed(items: Expression) -> Expression:
-    return Subscript(items, (Slice(None, None, Literal(-1)),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burnish.codegen.ops.arrays.shape import shape_option
-from burnish.codegen.ops.rule.expressions import call, method, number, tensor
+from burnish.codegen.ops.rule.expressions import call, method, number, operand, tensor
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.words import is_scalar
@@ -38,8 +38,7 @@ def sequence_at(input_sequence: Expression, position: Expression) -> Result:
 
 
 def _place(position: Expression) -> Expression:
-    place = number(position)
-    return place if isinstance(place, Expression) else Literal(place)
+    return operand(number(position))
 
 
 def _all(items: Expression) -> Expression:

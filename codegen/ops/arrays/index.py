@@ -61,17 +61,13 @@ def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
             return Subscript(Attribute(table, "weight"), (Literal(int(row)),))
         return layer("Embedding", data.shape, {}, {"weight": data}, tensor(indices))
     if is_scalar(indices):
-        return at(data, axis, _plain(number(indices)))
+        return at(data, axis, operand(number(indices)))
     places = known(indices)
     if places is not None and places.ndim == 1 and places.size:
         run = _as_slice(places)
         if run is not None:
             return at(data, axis, run)
     return at(data, axis, tensor(indices))
-
-
-def _plain(value: Any) -> Expression:
-    return value if isinstance(value, Expression) else Literal(value)
 
 
 def _as_slice(places: np.ndarray) -> Expression | None:
@@ -176,7 +172,7 @@ def _bounds(
         parts[1] = None
     if step == 1:
         parts[2] = None
-    return tuple(None if p is None else _plain(p) for p in parts)
+    return tuple(None if p is None else operand(p) for p in parts)
 
 
 @onnx_op("Scatter", traits=SAME_SHAPE)

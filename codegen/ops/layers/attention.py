@@ -64,32 +64,14 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> Result:
-    return _attend(
-        Q, K, V, attn_mask, is_causal, kv_num_heads, q_num_heads, scale, softcap
+    if Q.rank != 3:
+        return _attended(Q, K, V, attn_mask, is_causal, scale, softcap)
+    batch, time = size(Q, 0), size(Q, 1)
+    q, k, v = (
+        _by_head(x, heads)
+        for x, heads in ((Q, q_num_heads), (K, kv_num_heads), (V, kv_num_heads))
     )
-
-
-def _attend(
-    q: Expression,
-    k: Expression,
-    v: Expression,
-    mask: Expression | None,
-    is_causal: int,
-    kv_num_heads: int | None,
-    q_num_heads: int | None,
-    scale: float | None,
-    softcap: float,
-) -> Result:
-    flat = q.rank == 3
-    batch, time = size(q, 0), size(q, 1)
-    if flat:
-        q, k, v = (
-            _by_head(x, heads)
-            for x, heads in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads))
-        )
-    y = _attended(q, k, v, mask, is_causal, scale, softcap)
-    if not flat:
-        return y
+    y = _attended(q, k, v, attn_mask, is_causal, scale, softcap)
     moved = Method(y, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
     return Method(moved, "reshape", (batch, time, Literal(-1)))
 

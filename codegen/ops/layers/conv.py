@@ -16,7 +16,7 @@ from burnish.codegen.ops.rule.expressions import (
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import CONVOLUTION, OWN_SHAPE, UNBOUNDED
-from burnish.codegen.ops.rule.windows import alike, padding
+from burnish.codegen.ops.rule.windows import alike, convolution, padding
 from burnish.codegen.ops.rule.words import size
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
@@ -40,12 +40,7 @@ def conv(
     strides: list[int] | None = None,
 ) -> Result:
     rank = len(W.shape or X.shape or ()) - 2
-    options = {
-        "stride": alike(strides or [1] * rank),
-        "padding": padding(auto_pad, pads, rank),
-        "dilation": alike(dilations or [1] * rank),
-        "groups": group,
-    }
+    options = convolution(rank, auto_pad, dilations, group, pads, strides)
     if owned(W, B) and isinstance(W, Weight) and rank in (1, 2, 3):
         out_channels, in_channels, *kernel = W.shape
         sizes = (in_channels * group, out_channels, alike(kernel))
@@ -120,15 +115,9 @@ def deform_conv(
     strides: list[int] | None = None,
 ) -> Result:
     rank = len(W.shape or X.shape or ()) - 2
-    return call(
-        "deform_conv",
-        *(X, W, offset, B, mask),
-        stride=alike(strides or [1] * rank),
-        padding=padding("NOTSET", pads, rank),
-        dilation=alike(dilations or [1] * rank),
-        groups=group,
-        offset_groups=offset_group,
-    )
+    options = convolution(rank, "NOTSET", dilations, group, pads, strides)
+    inputs = (X, W, offset, B, mask)
+    return call("deform_conv", *inputs, **options, offset_groups=offset_group)
 
 
 @onnx_op("Col2Im", since=18, traits=OWN_SHAPE | UNBOUNDED)

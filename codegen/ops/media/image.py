@@ -95,9 +95,7 @@ def _interpolate_options(
     spatial = _spatial(x, scales, sizes, options["axes"])
     if spatial is None or not 1 <= len(spatial) <= 3:
         return None
-    if any(
-        options.get(name, default) != default for name, default in _DEFAULTS.items()
-    ):
+    if any(options.get(name, usual) != usual for name, usual in _DEFAULTS.items()):
         return None
     how = ("mode", "coordinate_transformation_mode", "nearest_mode")
     mode, coordinates, nearest = (options.get(name, "") for name in how)
@@ -167,7 +165,8 @@ def grid_sample_in_two_dimensions(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> Result:
-    return _sampled(X, grid, align_corners, mode, padding_mode)
+    options = {"mode": mode, "padding_mode": padding_mode}
+    return grid_sample(X, grid, align_corners=align_corners, **options)
 
 
 @onnx_op("GridSample", since=20, traits=OWN_SHAPE | UNBOUNDED)
@@ -180,15 +179,9 @@ def grid_sample(
     padding_mode: str = "zeros",
 ) -> Result:
     names = {"linear": "bilinear", "cubic": "bicubic"}
-    return _sampled(X, grid, align_corners, names.get(mode, mode), padding_mode)
-
-
-def _sampled(
-    x: Expression, grid: Expression, align_corners: int, mode: str, padding_mode: str
-) -> Result:
-    options = {"mode": mode, "padding_mode": padding_mode}
+    options = {"mode": names.get(mode, mode), "padding_mode": padding_mode}
     aligned = bool(align_corners)
-    return call("grid_sample", x, tensor(grid), **options, align_corners=aligned)
+    return call("grid_sample", X, tensor(grid), **options, align_corners=aligned)
 
 
 @onnx_op("AffineGrid", since=20, traits=OWN_SHAPE | UNBOUNDED)

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops.rule.expressions import UnfitError, call, layer, operand
+from burnish.codegen.ops.rule.expressions import (
+    UnfitError,
+    buffer,
+    call,
+    layer,
+    operand,
+)
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE
 from burnish.codegen.ops.rule.words import at, cast, named
@@ -21,7 +27,6 @@ from burnish.codegen.program import (
     Expression,
     Literal,
     UnaryOp,
-    Weight,
 )
 
 ML = "ai.onnx.ml"
@@ -38,14 +43,10 @@ def _linear(x: Expression, table: Any, bias: Any) -> Expression:
     arrays = {"weight": np.asarray(table, np.float32)}
     if bias is not None:
         arrays["bias"] = np.asarray(bias, np.float32)
-    weights = {name: weight(name, array, True) for name, array in arrays.items()}
+    weights = {name: buffer(array, name) for name, array in arrays.items()}
     sizes = arrays["weight"].shape[::-1]
     x = cast(operand(x), "float32")
     return layer("Linear", sizes, {"bias": bias is not None}, weights, x)
-
-
-def weight(name: str, array: np.ndarray, trained: bool = False) -> Weight:
-    return Weight(name, array.dtype.name, array.shape, lambda: array, trained=trained)
 
 
 def transformed(scores: Expression, post_transform: str) -> Expression:
@@ -59,9 +60,8 @@ def labelled(node: NodeContext, labels: list[Any], index: Expression) -> Express
     if not node.outputs[0] or labels == list(range(len(labels))):
         return index
     array = np.asarray(labels, object if isinstance(labels[0], str) else np.int64)
-    held = (
-        operand(Constant(array)) if array.dtype == object else weight("labels", array)
-    )
+    text = array.dtype == object
+    held = operand(Constant(array)) if text else buffer(array, "labels")
     return call("take", held, index, axis=0)
 
 
@@ -137,7 +137,7 @@ def _alike(
 ) -> Expression:
     if len(vectors) % count:
         raise UnfitError(f"expected {count} vectors, got {len(vectors)} numbers")
-    held = weight("vectors", np.asarray(vectors, np.float32).reshape(count, -1))
+    held = buffer(np.asarray(vectors, np.float32).reshape(count, -1), "vectors")
     gamma, coef0, degree = params or (0.0, 0.0, 0.0)
     options: dict[str, Any] = {"kernel": kernel}
     if kernel != "LINEAR":
@@ -210,8 +210,8 @@ def svm_classifier(
     label = greatest(node, labels, votes)
     if prob_a:
         a, b = (np.asarray(p, np.float32) for p in (prob_a, prob_b))
-        platt = BinOp("*", scores, weight("prob_a", -a))
-        wins = call("sigmoid", BinOp("-", platt, weight("prob_b", b)))
+        platt = BinOp("*", scores, buffer(-a, "prob_a"))
+        wins = call("sigmoid", BinOp("-", platt, buffer(b, "prob_b")))
         shares = call("pairwise_coupling", wins, classes=len(labels))
         return label, transformed(shares, post_transform)
     if len(labels) == 2:

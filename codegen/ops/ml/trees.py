@@ -12,9 +12,8 @@ from burnish.codegen.ops.ml.classifiers import (
     greatest,
     labelled,
     transformed,
-    weight,
 )
-from burnish.codegen.ops.rule.expressions import call, operand
+from burnish.codegen.ops.rule.expressions import buffer, call, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE
 from burnish.codegen.ops.rule.trees import Trees, by_number, by_position, certain
@@ -140,7 +139,7 @@ def _where(
     if isinstance(voted, np.ndarray):
         if voted.all():
             return scores
-        voted = weight("voted", voted)
+        voted = buffer(voted, "voted")
     return call("where", voted, scores, other)
 
 
@@ -268,7 +267,7 @@ def _real(x: Expression, trees: Trees, outputs: int, aggregate: str) -> Expressi
 def _beside(base: np.ndarray) -> Expression:
     if base.size == 1:
         return Literal(_float(base[0]))
-    return weight("base", base.astype(np.float32))
+    return buffer(base.astype(np.float32), "base")
 
 
 def _float(number: Any) -> float:

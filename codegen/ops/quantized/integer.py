@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from burnish.codegen.ops.quantized.quantize import quantized
 from burnish.codegen.ops.rule import costs
 from burnish.codegen.ops.rule.expressions import call, infix, method, operand
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
-from burnish.codegen.ops.rule.windows import alike, padding
+from burnish.codegen.ops.rule.windows import convolution
 from burnish.codegen.ops.rule.words import cast as cast_to
 from burnish.codegen.program import BinOp, Expression
 
@@ -90,7 +88,8 @@ def conv_integer(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Result:
-    options = _window(w, auto_pad, dilations, group, pads, strides)
+    rank = len(w.shape or ()) - 2
+    options = convolution(rank, auto_pad, dilations, group, pads, strides)
     zeros = (x_zero_point, w_zero_point)
     return call("conv", *_centered_for_conv(x, w, *zeros), **options)
 
@@ -114,7 +113,8 @@ def q_linear_conv(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Result:
-    options = _window(w, auto_pad, dilations, group, pads, strides)
+    rank = len(w.shape or ()) - 2
+    options = convolution(rank, auto_pad, dilations, group, pads, strides)
     inputs = _centered_for_conv(x, w, x_zero_point, w_zero_point)
     total = call("conv", *inputs, B, **options)
     return _requantized(total, x_scale, w_scale, y_scale, y_zero_point)
@@ -129,20 +129,3 @@ def _centered_for_conv(
     if w_zero is not None and w_zero.shape not in ((), (1,)):
         w_zero = method(w_zero, "reshape", -1, *[1] * (len(w.shape or ()) - 1))
     return _centered(x, x_zero), _centered(w, w_zero)
-
-
-def _window(
-    w: Expression,
-    auto_pad: str,
-    dilations: list[int] | None,
-    group: int,
-    pads: list[int] | None,
-    strides: list[int] | None,
-) -> dict[str, Any]:
-    rank = len(w.shape or ()) - 2
-    return {
-        "stride": alike(strides or [1] * rank),
-        "padding": padding(auto_pad, pads, rank),
-        "dilation": alike(dilations or [1] * rank),
-        "groups": group,
-    }

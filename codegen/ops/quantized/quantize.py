@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops.rule.expressions import call, known, operand, tensor
+from burnish.codegen.ops.rule.expressions import buffer, call, known, operand, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import SAME_SHAPE
 from burnish.codegen.ops.rule.words import cast as cast_to
@@ -70,7 +70,7 @@ def on_input(quantization: str, path: str) -> dict[str, Weight]:
         arrays["scales"] = np.array([params["scale"]], np.float32)
     if "scale" in params and is_whole:
         arrays["zero_points"] = np.array([params["zero_point"]], small(value).dtype)
-    return {f"on_input.{n}": _buffer(array, path) for n, array in arrays.items()}
+    return {f"on_input.{n}": buffer(array, path) for n, array in arrays.items()}
 
 
 def rounded(x: Any, quantization: str) -> Layer:
@@ -88,12 +88,8 @@ def rounded(x: Any, quantization: str) -> Layer:
 
 def _buffers(scale: np.ndarray, zero: np.ndarray, value: str) -> dict[str, Weight]:
     """Those of a FakeQuantize; small floats have no zero point."""
-    made = {"scale": _buffer(scale)}
-    return made | {"zero_point": _buffer(zero)} if small(value).whole else made
-
-
-def _buffer(array: np.ndarray, path: str = "") -> Weight:
-    return Weight(path, array.dtype.name, array.shape, lambda: array, trained=False)
+    made = {"scale": buffer(scale)}
+    return made | {"zero_point": buffer(zero)} if small(value).whole else made
 
 
 @onnx_op("QuantizeLinear", since=10, traits=SAME_SHAPE)
@@ -158,22 +154,11 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Result:
-    return _dequantized(x, x_scale, x_zero_point, axis, block_size, output_dtype)
-
-
-def _dequantized(
-    x: Expression,
-    scale: Expression,
-    zero_point: Expression | None,
-    axis: int,
-    block_size: int,
-    output_dtype: int,
-) -> Result:
     """A scale that is a number alone has the type that the result has."""
-    held = tensor(scale, scale.dtype)
+    held = tensor(x_scale, x_scale.dtype)
     options = {"axis": axis, "block_size": block_size}
-    if zero_point is not None and (shift := _zero(zero_point)) is not None:
-        zero_point = Literal(shift) if shift else None
-    y = call("dequantize_linear", tensor(x), held, zero_point, **options)
+    if x_zero_point is not None and (shift := _zero(x_zero_point)) is not None:
+        x_zero_point = Literal(shift) if shift else None
+    y = call("dequantize_linear", tensor(x), held, x_zero_point, **options)
     dtype = dtype_name(output_dtype) if output_dtype else None
-    return y if dtype in (None, scale.dtype) else cast_to(y, dtype)
+    return y if dtype in (None, x_scale.dtype) else cast_to(y, dtype)

@@ -185,14 +185,13 @@ def constant_operand(value: Constant) -> Expression:
     if array.dtype.kind == "O":
         options = (("dtype", Literal("object")), ("device", DEVICE))
         return Call("Tensor", (Literal(array.tolist()),), options)
-    return Weight(
-        "",
-        array.dtype.name,
-        array.shape,
-        lambda: array,
-        trained=False,
-        persistent=array.dtype.kind not in "bif",  # packed ones are weights
-    )
+    persistent = array.dtype.kind not in "bif"  # packed ones are weights
+    return replace(buffer(array), persistent=persistent)
+
+
+def buffer(array: np.ndarray, path: str = "") -> Weight:
+    """A known array as a tensor of a layer that does not train."""
+    return Weight(path, array.dtype.name, array.shape, lambda: array, trained=False)
 
 
 def host_operand(value: Host) -> Expression:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from burnish.codegen.ops.rule.expressions import operand
-from burnish.codegen.program import Expression, Layer, Weight
+from burnish.codegen.ops.rule.expressions import buffer, operand
+from burnish.codegen.program import Expression, Layer
 
 MODES = {
     "BRANCH_LEQ": 0,
@@ -59,12 +59,8 @@ class Trees:
         if self.weights.dtype != np.float32:
             options["dtype"] = self.weights.dtype.name
         sizes = (len(self.roots), len(self.features), len(self.targets), outputs)
-        weights = {n: _buffer(n, a) for n, a in vars(self).items() if a is not None}
+        weights = {n: buffer(a, n) for n, a in vars(self).items() if a is not None}
         return Layer("TreeEnsemble", sizes, options, weights, (operand(x),))
-
-
-def _buffer(name: str, array: np.ndarray) -> Weight:
-    return Weight(name, array.dtype.name, array.shape, lambda: array, trained=False)
 
 
 def by_number(

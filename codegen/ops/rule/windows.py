@@ -12,6 +12,23 @@ def alike(sizes: list[Any]) -> Any:
     return sizes[0] if len(set(sizes)) == 1 else tuple(sizes)
 
 
+def convolution(
+    rank: int,
+    auto_pad: str,
+    dilations: list[int] | None,
+    group: int,
+    pads: list[int] | None,
+    strides: list[int] | None,
+) -> dict[str, Any]:
+    """The options of a convolution over so many axes."""
+    return {
+        "stride": alike(strides or [1] * rank),
+        "padding": padding(auto_pad, pads, rank),
+        "dilation": alike(dilations or [1] * rank),
+        "groups": group,
+    }
+
+
 def padding(auto_pad: str, pads: list[int] | None, rank: int) -> Any:
     """ONNX's begins-then-ends as an int, one number an axis, pairs, or a name."""
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
