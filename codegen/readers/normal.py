@@ -61,8 +61,7 @@ def lift_constants(model: ir.Model, weights: Container[ir.Node] = ()) -> None:
     """
     names = {
         node.outputs[0].name
-        for graph in model.graphs()
-        for node in graph
+        for node in model.graph.all_nodes()
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx")
         if node not in weights and not constants.makes_weight(node)
     }

@@ -20,8 +20,7 @@ def hide(model: ir.Model, declared: int, target: int) -> None:
     """Give every Scan another name, where it means the old one."""
     found = [
         node
-        for graph in model.graphs()
-        for node in graph
+        for node in model.graph.all_nodes()
         if node.op_type == "Scan" and node.domain == "" and declared < 9
     ]
     for node in found:

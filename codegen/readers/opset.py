@@ -42,8 +42,7 @@ def is_native(model: ir.Model, opset: int) -> bool:
     """Whether every node has a rule in this opset."""
     return all(
         node.domain != "" or _has_own_rule(node, node.version or opset)
-        for graph in model.graphs()
-        for node in graph
+        for node in model.graph.all_nodes()
     )
 
 
@@ -91,24 +90,22 @@ def _restore_meaning(
     """
     old = {
         output.name: node.op_type
-        for graph in before.graphs()
-        for node in graph
+        for node in before.graph.all_nodes()
         for output in node.outputs
         if node.domain == ""
     }
-    for graph in after.graphs():
-        for node in graph:
-            was = old.get(node.outputs[0].name) if node.outputs else None
-            resized = node.op_type == "Resize" and was in ("Resize", "Upsample")
-            if resized and declared < 11 <= target:
-                mode = ir.AttrString("coordinate_transformation_mode", "asymmetric")
-                node.attributes.add(mode)
-                node.attributes.add(ir.AttrString("nearest_mode", "floor"))
-            if node.op_type == was == "Hardmax" and declared < 13 <= target:
-                raise UnsupportedError(
-                    f"node {node.name!r}: Hardmax of opset {declared} has no equal in "
-                    f"opset {target}; keep the file as it is"
-                )
+    for node in after.graph.all_nodes():
+        was = old.get(node.outputs[0].name) if node.outputs else None
+        resized = node.op_type == "Resize" and was in ("Resize", "Upsample")
+        if resized and declared < 11 <= target:
+            mode = ir.AttrString("coordinate_transformation_mode", "asymmetric")
+            node.attributes.add(mode)
+            node.attributes.add(ir.AttrString("nearest_mode", "floor"))
+        if node.op_type == was == "Hardmax" and declared < 13 <= target:
+            raise UnsupportedError(
+                f"node {node.name!r}: Hardmax of opset {declared} has no equal in "
+                f"opset {target}; keep the file as it is"
+            )
 
 
 def _restore_metadata(before: ir.Model, after: ir.Model) -> None:
@@ -116,16 +113,14 @@ def _restore_metadata(before: ir.Model, after: ir.Model) -> None:
     after.metadata_props.update(before.metadata_props)
     origin = {
         output.name: node
-        for graph in before.graphs()
-        for node in graph
+        for node in before.graph.all_nodes()
         for output in node.outputs
     }
-    for graph in after.graphs():
-        for node in graph:
-            old = origin.get(node.outputs[0].name) if node.outputs else None
-            if old is not None:
-                node.metadata_props.update(old.metadata_props)
-                node.name = node.name or old.name
+    for node in after.graph.all_nodes():
+        old = origin.get(node.outputs[0].name) if node.outputs else None
+        if old is not None:
+            node.metadata_props.update(old.metadata_props)
+            node.name = node.name or old.name
     for name, value in before.graph.initializers.items():
         if name in after.graph.initializers and constants.is_marked(value):
             constants.mark(after.graph.initializers[name])

@@ -20,8 +20,8 @@ def _common(node: ir.Node) -> bool:
         return False
     if any(value.name for value in node.outputs[1:]):
         return False
-    windows = [node.attributes.get(f"{side}_window_size") for side in ("left", "right")]
-    if any(w is not None and w.as_int() != -1 for w in windows):
+    windows = (f"{side}_window_size" for side in ("left", "right"))
+    if any(node.attributes.get_int(name, -1) != -1 for name in windows):
         return False
     if q is None or q.shape is None or "softmax_precision" in node.attributes:
         return False

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
-from burnish.codegen.passes.shapes.dims import declared, numbers
+from burnish.codegen.passes.shapes.dims import declared, known, numbers
 from burnish.codegen.symbolic.sizes import product
 
 _TARGET = ("burnish", "Linear", 1)
@@ -52,12 +52,11 @@ def _keeps_axes(found: Match) -> str | None:
     plain = (attribute(node, name, 1) == 1 for name in ("alpha", "beta"))
     if not all(plain) or attribute(node, "transA", 0):
         return "the product is scaled or transposed"
-    before, between = declared(found["x"]), declared(node.inputs[0])
+    before, between = known(declared(found["x"])), declared(node.inputs[0])
     after = declared(found.named["axes"].outputs[0])
-    if before is None or between is None or after is None or None in before:
+    if before is None or between is None or after is None:
         return "the shapes are not known"
-    lead = [size for size in before[:-1] if size is not None]
-    if before[-1] != between[-1] or between[0] != product(lead):
+    if before[-1] != between[-1] or between[0] != product(before[:-1]):
         return "the rows are not vectors of the last axis"
     columns = weight.shape[0 if attribute(node, "transB", 0) else 1]
     if after[:-1] != before[:-1] or after[-1] is None or after[-1].value != columns:
@@ -67,9 +66,8 @@ def _keeps_axes(found: Match) -> str | None:
 
 def _linear_on_axes(found: Match) -> ir.Node:
     inputs = [found[name] for name in ("x", "weight", "bias") if name in found.values]
-    transposed = attribute(found.named["main"], "transB", 0)
-    attributes = [ir.AttrInt64("transB", 1)] if transposed else []
-    return ir.Node("burnish", "Linear", inputs, attributes)
+    transposed = {"transB": 1} if attribute(found.named["main"], "transB", 0) else {}
+    return ir.node("Linear", inputs, transposed, domain="burnish")
 
 
 # --- a bias that is added to the heads of a result ---
@@ -106,12 +104,7 @@ def _with_bias_of_heads(found: Match) -> list[ir.Node]:
     layer = ir.Node("burnish", "Linear", inputs, kept)
     heads = found.named["heads"]
     again = [layer.outputs[0], *heads.inputs[1:]]
-    return [
-        to,
-        bias,
-        layer,
-        ir.Node("", "Reshape", again, [*heads.attributes.values()]),
-    ]
+    return [to, bias, layer, ir.node("Reshape", again, heads.attributes)]
 
 
 # --- a product whose leading axes were merged for it ---

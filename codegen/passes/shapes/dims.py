@@ -51,9 +51,9 @@ def axis_of(node: ir.Node, default: int = 0) -> int:
 
 def axes_of(node: ir.Node, ask: Ask, place: int = 1) -> list[int] | None:
     """Axes given as an attribute or, in newer opsets, as an input."""
-    held = node.attributes.get("axes")
+    held = node.attributes.get_ints("axes")
     if held is not None:
-        return list(held.as_ints())
+        return list(held)
     if len(node.inputs) > place and node.inputs[place] is not None:
         return numbers(ask(node.inputs[place]))
     return None

@@ -53,8 +53,7 @@ def _windows(
     rank = len(sizes)
 
     def held(name: str, default: int, count: int) -> list[int]:
-        given = node.attributes.get(name)
-        return [default] * count if given is None else list(given.as_ints())
+        return list(node.attributes.get_ints(name, [default] * count))
 
     pads: list[int | None] = list(held("pads", 0, 2 * rank))
     if attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
@@ -64,13 +63,8 @@ def _windows(
         None if a is None or b is None else a + b
         for a, b in zip(pads[:rank], pads[rank:], strict=True)
     ]
-    return (
-        sizes,
-        window,
-        held("strides", 1, rank),
-        around,
-        held("dilations", 1, rank),
-    )
+    strides, dilations = (held(name, 1, rank) for name in ("strides", "dilations"))
+    return sizes, window, strides, around, dilations
 
 
 def _strided(
@@ -92,12 +86,12 @@ def _strided(
 def pooled(
     node: ir.Node, dims: list[Dims | None], ask: Ask, *, rounded: bool = False
 ) -> Shapes:
-    data, kernel = dims[0], node.attributes.get("kernel_shape")
+    data, kernel = dims[0], node.attributes.get_ints("kernel_shape")
     if data is None or kernel is None:
         return [None]
     if attribute(node, "ceil_mode", 0):
         return [[*data[:2], *[None] * (len(data) - 2)]] * len(node.outputs)
-    sides: Dims = [parse(k) for k in kernel.as_ints()]
+    sides: Dims = [parse(k) for k in kernel]
     windows = zip(*_windows(node, data[2:], sides), strict=True)
     made = [*data[:2], *(_strided(*w, rounded) for w in windows)]
     return [made for _ in node.outputs]
@@ -115,8 +109,7 @@ def resized(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     if not sizes or dims[0] is None or not stretched:
         return [None]
     after = list(dims[0])
-    held = node.attributes.get("axes")
-    axes = range(len(after)) if held is None else held.as_ints()
+    axes = node.attributes.get_ints("axes", range(len(after)))
     for axis, size in zip(axes, sizes, strict=True):
         after[axis] = size
     return [after]

@@ -31,22 +31,19 @@ def reshape(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
         return [None]
     data = dims[0]
     if not attribute(node, "allowzero", 0):
-        kept = [
+        sizes = [
             (data[i] if data and i < len(data) else None)
             if size is not None and size.value == 0
             else size
             for i, size in enumerate(sizes)
         ]
-        sizes = kept
     minus = [i for i, size in enumerate(sizes) if size is not None and size.value == -1]
     whole = known(data)
     if len(minus) == 1:
         rest = known([size for i, size in enumerate(sizes) if i != minus[0]])
-        quotient = None
-        if whole is not None and rest is not None:
-            quotient = _quotient(whole, rest)
+        both = whole is not None and rest is not None
         sizes = list(sizes)
-        sizes[minus[0]] = quotient
+        sizes[minus[0]] = _quotient(whole or [], rest or []) if both else None
     return [sizes]
 
 
@@ -99,10 +96,10 @@ def split(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     if data is None:
         return [None] * count
     axis = axis_of(node) % len(data)
-    held = node.attributes.get("split")
+    held = node.attributes.get_ints("split")
     parts: Sizes | None = None
     if held is not None:
-        parts = [parse(n) for n in held.as_ints()]
+        parts = [parse(n) for n in held]
     elif len(node.inputs) > 1 and node.inputs[1] is not None:
         parts = ask(node.inputs[1])
     elif data[axis] is not None:

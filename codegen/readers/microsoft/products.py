@@ -131,11 +131,8 @@ def nhwc_conv(
 ) -> Any:
     """X (N, H, W, C), W (M, kH, kW, C / group), result (N, H, W, M)"""
     axes = rank(W)
-    y = op.Conv(
-        *(to_channels_first(op, X, axes), to_channels_first(op, W, axes), B),
-        **window,
-    )
-    return to_channels_last(op, y, axes)
+    image, filters = (to_channels_first(op, x, axes) for x in (X, W))
+    return to_channels_last(op, op.Conv(image, filters, B, **window), axes)
 
 
 @microsoft("NhwcFusedConv")
@@ -151,9 +148,6 @@ def nhwc_fused_conv(
     **window: Unpack[Convolution],
 ) -> Any:
     """NhwcConv with a sum (N, H, W, M) and an activation behind it."""
-    y = nhwc_conv(
-        *(op, X, W, B),
-        **window,
-    )
+    y = nhwc_conv(op, X, W, B, **window)
     y = y if Z is None else op.Add(y, Z)
     return activated(op, y, activation, activation_params)
