@@ -38,7 +38,9 @@ def defined(of: Block | Statement) -> Iterator[Value]:
             continue
         yield from at.targets
         if isinstance(at, Loop):
-            yield from (v for v in (at.index, at.going, *at.carried) if v is not None)
+            beside = (item for item, _ in at.beside)
+            own = (at.index, *beside, at.going, *at.carried)
+            yield from (v for v in own if v is not None)
         waiting += reversed(at.blocks())
 
 

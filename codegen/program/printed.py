@@ -151,6 +151,8 @@ class _Printer:
             value = getattr(loop, word)
             if value is not None:
                 yield f"{indent}@{word} {self.value(value)}"
+        for value, items in loop.beside:
+            yield f"{indent}@beside {self.value(value)} = {self.expression(items)}"
         for value, start in zip(loop.carried, starts, strict=True):
             yield f"{indent}@carry {self.value(value)} = {start}"
         if loop.collected:

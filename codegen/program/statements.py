@@ -102,10 +102,11 @@ class Loop(Statement):
     """A `for` (over `items`, an iterable, or counting `count` times) or a `while`.
 
     carried: the body's names for the values that go round; they start as `initial`.
-    index: the value that counts or runs over the items. The body's results are: the
-    condition (when `condition` is given), the carried values, then one element for each
-    of `collected`, lists that are appended to. targets: the carried values after the
-    loop, then the collected lists.
+    index: the value that counts or runs over the items. beside: further values, each
+    with the iterable that it runs over at the same time, as `zip` pairs them. The
+    body's results are: the condition (when `condition` is given), the carried values,
+    then one element for each of `collected`, lists that are appended to. targets: the
+    carried values after the loop, then the collected lists.
     """
 
     count: Expression | None = None
@@ -113,14 +114,22 @@ class Loop(Statement):
     condition: Expression | None = None
     going: Value | None = None
     index: Value | None = None
+    beside: tuple[tuple[Value, Expression], ...] = ()
     carried: tuple[Value, ...] = ()
     initial: tuple[Expression, ...] = ()
     collected: int = 0
     body: Block = field(default_factory=lambda: Block([], []))
 
     def expressions(self) -> tuple[Expression, ...]:
-        given = (self.count, self.items, self.condition, *self.initial)
+        beside = (items for _, items in self.beside)
+        given = (self.count, self.items, *beside, self.condition, *self.initial)
         return tuple(e for e in given if e is not None)
+
+    def iterables(self) -> tuple[tuple[Value, Expression], ...]:
+        """The values that run over items, each with its iterable."""
+        if self.items is None or self.index is None:
+            return ()
+        return ((self.index, self.items), *self.beside)
 
     def blocks(self) -> tuple[Block, ...]:
         return (self.body,)
@@ -133,6 +142,7 @@ class Loop(Statement):
             self,
             count=maybe(self.count),
             items=maybe(self.items),
+            beside=tuple((item, change(items)) for item, items in self.beside),
             condition=maybe(self.condition),
             initial=tuple(map(change, self.initial)),
             body=self.body.rebuilt(change),

@@ -203,6 +203,8 @@ class _Body:
             index = _element(self.type(loop.items))
         if loop.index is not None:
             self.env[loop.index] = index
+        for item, items in loop.beside:
+            self.env[item] = _element(self.type(items))
         if loop.going is not None:
             self.env[loop.going] = "Any"
         starts = [self.type(part) for part in loop.initial]

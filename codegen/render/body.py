@@ -181,6 +181,11 @@ def _head(statement: Loop, names: Names, going: str | None, pad: str) -> list[st
         if start[0].strip() == f"{going} = {going}":
             start = []
     index = names[statement.index] if statement.index is not None else "_"
+    if statement.beside:
+        values, iterables = zip(*statement.iterables(), strict=True)
+        paired = Call("zip", iterables, (("strict", Literal(True)),))
+        head = f"for {', '.join(names[value] for value in values)} in "
+        return [*start, *laid_out(head, paired, names, len(pad), ":")]
     if statement.items is not None:
         return [*start, f"{pad}for {index} in {text(statement.items, names)}:"]
     if statement.count is not None:

@@ -228,7 +228,13 @@ class _Namer:
         return None
 
     def _loop(self, statement: Loop, live: _Either, dying: list[Value]) -> None:
-        heads = (statement.items, statement.count, statement.condition)
+        beside = dict(statement.beside)
+        heads = (
+            statement.items,
+            *beside.values(),
+            statement.count,
+            statement.condition,
+        )
         read = {
             self.names[value]
             for value in values_in(head for head in heads if head is not None)
@@ -253,7 +259,8 @@ class _Namer:
             self._give(value, name)
             taken.add(name)
             inside |= {name}
-        for extra, wanted in ((statement.index, "i"), (statement.going, "going")):
+        given = [(statement.index, "i"), *((item, "i") for item in beside)]
+        for extra, wanted in [*given, (statement.going, "going")]:
             if extra is not None:
                 name = free(Identifier.variable(_hinted(extra) or wanted), taken)
                 self._give(extra, name)

@@ -176,8 +176,9 @@ class _Finder:
     ) -> ClassPlan | None:
         target: Expression | None = part.target
         if isinstance(target, Value):
-            loops = (s for s in statements if isinstance(s, Loop))
-            target = next((s.items for s in loops if s.index is part.target), None)
+            loops = (s.iterables() for s in statements if isinstance(s, Loop))
+            runs = (items for run in loops for v, items in run if v is target)
+            target = next(runs, None)
         if not isinstance(target, Method | SelfAttr):
             return None
         # `self.values()` has no path

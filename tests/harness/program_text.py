@@ -11,6 +11,7 @@ import numpy as np
 from burnish.codegen.program import (
     Assign,
     Block,
+    Expression,
     If,
     Level,
     Loop,
@@ -179,6 +180,15 @@ class _Parser(Expressions):
         made.targets, made.scope = targets, scope
         return made
 
+    def started(self, line: str) -> tuple[Value, Expression]:
+        """A value that a line declares, and what stands behind it."""
+        known = dict(self.known)
+        [value], start = self.declared(line)
+        defined, self.known = self.known, known
+        made = self.expression(syntax(start[3:]))
+        self.known = defined
+        return value, made
+
     def loop(self, depth: int) -> Loop:
         made = Loop(())
         for word in ("count", "items", "condition"):
@@ -188,12 +198,11 @@ class _Parser(Expressions):
             for line in self.each(f"@{word} ", depth):
                 [value], _ = self.declared(line)
                 setattr(made, word, value)
+        for line in self.each("@beside ", depth):
+            made.beside += (self.started(line),)
         for line in self.each("@carry ", depth):
-            known = dict(self.known)
-            [value], start = self.declared(line)
-            defined, self.known = self.known, known
-            made.initial += (self.expression(syntax(start[3:])),)
-            self.known = defined
+            value, start = self.started(line)
+            made.initial += (start,)
             made.carried += (value,)
         for line in self.each("@collected ", depth):
             made.collected = int(line)

@@ -105,12 +105,11 @@ class _Outline:
             after = statement.body.results[offset:]
             for target, result in zip(statement.targets, after, strict=False):
                 self.sizes.alike(self._value(target), self.dims(result))
-            over = statement.items
-            if isinstance(over, SelfAttr | Method) and statement.index is not None:
-                own = (
-                    over if isinstance(over, SelfAttr) else SelfAttr(("",))
-                )  # self.values()
-                self.items[statement.index] = own
+            for item, over in statement.iterables():
+                if isinstance(over, SelfAttr | Method):
+                    own = over if isinstance(over, SelfAttr) else SelfAttr(("",))
+                    self.items[item] = own  # SelfAttr(("",)): self.values()
+            if not self.items.keys().isdisjoint(dict(statement.iterables())):
                 self._looped(statement)
         if isinstance(statement, If):
             for inner in statement.blocks():

@@ -11,7 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.merge.progressions import progression
-from burnish.codegen.arrange.rerolling.members import looped, looped_in_part
+from burnish.codegen.arrange.rerolling.members import (
+    Row,
+    looped,
+    looped_in_part,
+    looped_together,
+)
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
 from burnish.codegen.program import (
@@ -69,17 +74,13 @@ def numbered(stem: str, first: int) -> Numbered:
 def with_loops(plan: ClassPlan, explain: Explain) -> ClassPlan:
     """The class with loops over members that are made and called alike."""
     whole = _whole(plan)
+    left: list[_Family] = []
     for family in [*_lists(plan), *([whole] if whole else [])]:
-        each, part = _each(family), singular(family.stem)
         block = None
         if len(family.paths) >= _least(family.item):
-            block = looped(plan.block, family.paths, each, part)
+            block = looped(plan.block, [_row(family)])
         if block is None:
-            if isinstance(each, SelfAttr):
-                block = looped_in_part(plan.block, family.paths, each, part)
-            if block is not None:
-                plan = replace(_made(plan, family), block=block)
-            plan = _fixed(plan, family.stem)
+            left.append(family)
             continue
         explain(
             f"class {plan.name}: {len(family.paths)} parts named {family.stem}"
@@ -91,7 +92,42 @@ def with_loops(plan: ClassPlan, explain: Explain) -> ClassPlan:
             plan = replace(plan, base="nn.ModuleDict", members=[("", begin)])
         else:
             plan = _made(plan, family)
+    return _with_parts(*_with_pairs(plan, left, explain))
+
+
+def _with_pairs(
+    plan: ClassPlan, families: list[_Family], explain: Explain
+) -> tuple[ClassPlan, list[_Family]]:
+    """The class with loops over several lists at once, and the families left over."""
+    rows = {family.stem: _row(family) for family in families if family.first < 0}
+    known = {family.stem: family for family in families}
+    while len(rows) > 1 and (found := looped_together(plan.block, [*rows.values()])):
+        block, used = found
+        plan = replace(plan, block=block)
+        for name in [name for name, row in rows.items() if row in used]:
+            plan = _made(plan, known.pop(name))
+            del rows[name]
+            if name in _counted(block):
+                plan = _fixed(plan, name)
+        names = ", ".join(str(row.paths[0][0]) for row in used)
+        explain(f"class {plan.name}: {names} run alike: one loop")
+    return plan, [*known.values()]
+
+
+def _with_parts(plan: ClassPlan, families: list[_Family]) -> ClassPlan:
+    """The class with loops over parts of lists; other items are called one by one."""
+    for family in families:
+        block = None
+        if family.first < 0:
+            block = looped_in_part(plan.block, _row(family))
+        if block is not None:
+            plan = replace(_made(plan, family), block=block)
+        plan = _fixed(plan, family.stem)
     return plan
+
+
+def _row(family: _Family) -> Row:
+    return Row(family.paths, _each(family), singular(family.stem))
 
 
 def _made(plan: ClassPlan, family: _Family) -> ClassPlan:

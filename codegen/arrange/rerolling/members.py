@@ -6,8 +6,8 @@ gives, and so may the last, whose value for the next call nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from burnish.codegen.arrange.rerolling.turns import loop_of
 from burnish.codegen.program import (
@@ -32,24 +32,91 @@ _LEAST = 3
 """Calls in a loop over a part of a list; fewer beside the others read worse so."""
 
 
-def looped_in_part(
-    block: Block, paths: Sequence[Path], items: Expression, singular: str
-) -> Block | None:
+@dataclass(frozen=True)
+class Row:
+    """Members that a loop runs over: their paths in order, and one's name in the loop.
+
+    items: the iterable of them all. apart: members beside them that are called apart.
+    """
+
+    paths: Sequence[Path]
+    items: Expression
+    singular: str
+    apart: frozenset[Path] = frozenset()
+
+    def part(self, start: int, stop: int) -> Row:
+        """The row without the items before `start` and from `stop` on."""
+        count = len(self.paths)
+        if (start, stop) == (0, count):
+            return self
+        ends = (start or None, stop if stop < count else None)
+        bounds = (None if end is None else Literal(end) for end in ends)
+        kept = self.paths[start:stop]
+        return Row(
+            kept,
+            Subscript(self.items, (Slice(*bounds),)),
+            self.singular,
+            frozenset(self.paths) - set(kept),
+        )
+
+
+def looped_in_part(block: Block, row: Row) -> Block | None:
     """The block with a loop over a list's items but for the first, the last, or both.
 
     Sums are computed as soon as their terms are there, which is in the loop.
     """
-    soon, count = _sums_soon(block), len(paths)
+    soon, count = _sums_soon(block), len(row.paths)
     for start, stop in ((1, count), (0, count - 1), (1, count - 1)):
         if stop - start < _LEAST:
             continue
-        ends = (start or None, stop if stop < count else None)
-        bounds = (None if end is None else Literal(end) for end in ends)
-        part = Subscript(items, (Slice(*bounds),))
-        found = looped(soon, paths[start:stop], part, singular, paths)
+        found = looped(soon, [row.part(start, stop)])
         if found is not None:
             return found
     return None
+
+
+def looped_together(
+    block: Block, rows: Sequence[Row]
+) -> tuple[Block, list[Row]] | None:
+    """The block with one loop over several lists, and those that it runs over.
+
+    Items at the ends may be called apart: lists of different lengths, and first and
+    last items that do less.
+    """
+    for order in (block, _sums_soon(block)):
+        calls = {id(row): _calls(order, row) for row in rows}
+        leading = sorted(
+            (row for row in rows if _counts_up(calls[id(row)])),
+            key=lambda row: calls[id(row)][0],
+        )
+        for leader in leading:
+            for start, stop in _parts(len(leader.paths)):
+                own = calls[id(leader)][start:stop]
+                within = range(own[0], 2 * own[-1] - own[-2])
+                parts = {
+                    id(row): [i for i, c in enumerate(calls[id(row)]) if c in within]
+                    for row in leading
+                }
+                used = [row for row in leading if parts[id(row)]]
+                if len(used) < 2 or {len(parts[id(r)]) for r in used} != {len(own)}:
+                    continue
+                ranges = [(row, parts[id(row)]) for row in used]
+                cut = [row.part(part[0], part[-1] + 1) for row, part in ranges]
+                found = looped(order, cut)
+                if found is not None:
+                    return found, used
+    return None
+
+
+def _parts(count: int) -> Iterator[tuple[int, int]]:
+    """Parts that leave out fewer items at an end than a loop has, the longest first."""
+    ends = [(i, count - j) for i in range(_LEAST) for j in range(_LEAST)]
+    ends.sort(key=lambda part: part[0] - part[1])
+    return (part for part in ends if part[1] - part[0] >= _LEAST)
+
+
+def _counts_up(calls: Sequence[int]) -> bool:
+    return bool(calls) and min(calls) >= 0 and sorted(set(calls)) == list(calls)
 
 
 def _sums_soon(block: Block) -> Block:
@@ -79,27 +146,27 @@ def _is_sum(statement: Statement) -> bool:
     return isinstance(made, BinOp) and made.operator == "+"
 
 
-def looped(
-    block: Block,
-    paths: Sequence[Path],
-    items: Expression,
-    singular: str,
-    whole: Sequence[Path] = (),
-) -> Block | None:
-    """The block with a loop over `items`, which the paths are in order.
+def looped(block: Block, rows: Sequence[Row]) -> Block | None:
+    """The block with a loop over the members of each row, one of each in a turn.
 
-    None where the parts are not called one after another, each once and alike: with
-    the result of the one before, and with operands that all turns share.
-    whole: the paths with those beside them that are called apart.
+    None where they are not called one after another, each once and alike: with the
+    result of the turn before, and with operands that all turns share.
     """
-    calls = _calls(block, paths, whole)
-    period = calls[1] - calls[0] if len(calls) > 1 else 0
-    if period < 1 or calls != list(range(calls[0], calls[-1] + 1, period)):
+    calls = [_calls(block, row) for row in rows]
+    count = len(calls[0])
+    period = calls[0][1] - calls[0][0] if count > 1 else 0
+    if period < 1 or not all(calls):
         return None
-    item = Value(singular)
-    calling = [_calling(path, item) for path in paths]
-    for start in range(calls[0], max(-1, calls[0] - period), -1):
-        end = start + period * len(paths)
+    if any(each != [each[0] + period * i for i in range(count)] for each in calls):
+        return None
+    items = [Value(row.singular) for row in rows]
+    calling = [
+        _calling(dict(zip(paths, items, strict=True)))
+        for paths in zip(*(row.paths for row in rows), strict=True)
+    ]
+    first, last = min(each[0] for each in calls), max(each[0] for each in calls)
+    for start in range(first, max(-1, last - period), -1):
+        end = start + period * count
         before, after = block.statements[:start], block.statements[end:]
         turns = [
             [s.rebuilt(change) for s in block.statements[place : place + period]]
@@ -110,21 +177,27 @@ def looped(
             continue
         loop = found[0]
         if loop.carried and not loop.collected and loop.index is None:
-            over = replace(loop, count=None, items=items, index=item)
-            return Block([*before, over, *after], block.results)
+            over = [(v, row.items) for v, row in zip(items, rows, strict=True)]
+            loop = replace(
+                loop,
+                count=None,
+                items=over[0][1],
+                index=over[0][0],
+                beside=tuple(over[1:]),
+            )
+            return Block([*before, loop, *after], block.results)
     return None
 
 
-def _calls(block: Block, paths: Sequence[Path], whole: Sequence[Path]) -> list[int]:
+def _calls(block: Block, row: Row) -> list[int]:
     """The statements that use the members, in order; [] where one is used twice."""
-    apart = {path for path in whole if path not in paths}
-    wanted = {path: place for place, path in enumerate(paths)}
-    places = [-1] * len(paths)
-    attributes = {path[0] for path in paths}
+    wanted = {path: place for place, path in enumerate(row.paths)}
+    places = [-1] * len(row.paths)
+    attributes = {path[0] for path in row.paths}
     for place, statement in enumerate(block.statements):
         for part in every_expression(statement):
             if isinstance(part, SelfAttr) and part.path[0] in attributes:
-                if part.path in apart:
+                if part.path in row.apart:
                     continue
                 number = wanted.get(part.path)
                 if number is None or places[number] >= 0 or statement.blocks():
@@ -133,12 +206,12 @@ def _calls(block: Block, paths: Sequence[Path], whole: Sequence[Path]) -> list[i
     return places
 
 
-def _calling(path: Path, item: Expression) -> Change:
-    """A change that replaces the member by the loop's item."""
+def _calling(items: Mapping[Path, Value]) -> Change:
+    """A change that replaces each member by the loop's item."""
 
     def change(expression: Expression) -> Expression:
-        if isinstance(expression, SelfAttr) and expression.path == path:
-            return item
+        if isinstance(expression, SelfAttr) and expression.path in items:
+            return items[expression.path]
         return expression.rebuilt(change)
 
     return change

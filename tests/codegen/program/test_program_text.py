@@ -71,9 +71,17 @@ z: float32[batch, 4], rows: float32[n, 4] = loop:
     @collected 1
     u: float32[batch, 4] = ops.clip(s, -1.0, inf)
     return u, u[i,]
-return z, rows
+w: float32[4] = loop:
+    @items x
+    @index row: float32[4]
+    @beside other: float32[4] = z
+    @carry total: float32[4] = x[0,]
+    v: float32[4] = (total + (row * other))
+    return v
+return z, rows, w
 output 'z': float32[batch, 4]
 output 'rows': float32['2*n', _]
+output 'w': float32[4]
 unknown 'Foo': 'a', 'b'
 """
 
@@ -84,13 +92,15 @@ def test_a_text_is_read_as_what_it_says() -> None:
     x, keep = program.inputs
     assert (x.shape, keep.dtype, keep.shape) == (("batch", 4), None, None)
     assert program.optional == {keep: None}
-    n, h, y, z = program.body.statements
+    n, h, y, z, w = program.body.statements
     assert n.targets[0].host
     assert n.targets[0].nonnegative
     assert h.scope == (Level("a"), Level("0", "Block", 1))
     assert isinstance(y, If)
     assert isinstance(z, Loop)
     assert z.initial == y.targets
+    assert isinstance(w, Loop)
+    assert w.iterables() == ((w.index, x), *w.beside)
     assert program.outputs[1] == ("float32", ("2*n", None))
     assert program.unknown == {"Foo": ["a", "b"]}
 
