@@ -1,7 +1,8 @@
-"""Undo TensorFlow's forms of 1-D layers and of flattening before a matrix product.
+"""Undo TensorFlow's forms of 1-D layers, of flattening before a product, and of where.
 
 A layer of sequences is one of images of height 1 there. A matrix behind an image that
-was flattened with channels last takes its rows in that order.
+was flattened with channels last takes its rows in that order. Its Select is written as
+a sum of products with 0 and 1, where an opset lacked Where for a type.
 """
 
 from __future__ import annotations
@@ -133,7 +134,38 @@ def _turned_rows(found: Match) -> list[ir.Node]:
     return [flat, made, ir.Node(node.domain, node.op_type, inputs, kept)]
 
 
+# --- choices ---
+
+_CHOICE = op(
+    "Add",
+    op("Mul", op("Cast", Any("chosen")), Any("a")),
+    op("Mul", op("Cast", op("Not", Any("other"))), Any("b")),
+    name="main",
+)
+
+
+def _check_choice(found: Match) -> str | None:
+    if found["chosen"] is not found["other"]:
+        return "the factors are not of one choice"
+    if found["chosen"].dtype not in (None, ir.DataType.BOOL):
+        return "the factors are no choice"
+    # an author's own products keep their NaN where the other side is infinite
+    named = "Select" in (found.named["main"].outputs[0].name or "")
+    return None if named else "it is not named as TensorFlow's Select"
+
+
+def _with_where(found: Match) -> list[ir.Node]:
+    return [ir.Node("", "Where", [found["chosen"], found["a"], found["b"]])]
+
+
 RULES = (
+    Rule(
+        "a choice as a sum of products",
+        _CHOICE,
+        _check_choice,
+        _with_where,
+        ("", "Where", 9),
+    ),
     *(
         Rule(
             f"{kind} of sequences",

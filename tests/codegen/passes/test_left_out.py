@@ -16,6 +16,7 @@ from tests.codegen.passes import test_concats as concats
 from tests.codegen.passes import test_decided_branches as branches
 from tests.codegen.passes import test_heads_apart as heads
 from tests.codegen.passes import test_join_slices as slices
+from tests.codegen.passes import test_loop_states as states
 from tests.codegen.passes import test_merged_branches as merged
 from tests.codegen.passes import test_recurrent as recurrent
 from tests.codegen.passes import test_recurrent_loops as loops
@@ -114,6 +115,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
         spatial.RESIZED.format(how='mode="linear"'), x="2,3,5,7"
     ),
     "recurrent_loops": lambda: loops.loop_over_time("RNN"),
+    "loop_states": states.masked,
     "recurrent_steps": lambda: steps.written_step(steps.STEPS["LSTM"][0]),
     "stack_recurrent": lambda: form(
         recurrent.two("LSTM"), weights=recurrent.weights("LSTM", 3, 4), x="time,batch,3"

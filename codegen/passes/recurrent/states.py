@@ -1,0 +1,126 @@
+"""Simplify what TensorFlow's while loops carry: invariants, and a counter as condition.
+
+Their bodies capture nothing, so that weights and lengths are carried from step to step
+and come out as they went in. The condition compares a carried counter with a length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+
+_PLAIN = frozenset(("Cast", "Identity"))
+
+
+def loop_states(model: ir.Model, account: Account) -> bool:
+    """Read invariants of loops from outside; count loops that end by a counter."""
+    changed = False
+    for node in g.all_nodes(model):
+        if node.op_type != "Loop" or node.domain or node.graph is None:
+            continue
+        if _capture(node):
+            account.did("loop-invariant value captured", g.label(node))
+            changed = True
+        if _count(node):
+            account.did("while loop that counts", g.label(node))
+            changed = True
+    return changed
+
+
+def _states(
+    node: ir.Node,
+) -> Iterator[tuple[ir.Value, ir.Value, ir.Value, ir.Value]]:
+    """Of each carried value: its start, the body's name, the next one, what is left."""
+    body = node.attributes["body"].as_graph()
+    for place, start in enumerate(node.inputs[2:]):
+        if start is not None:
+            inside, after = body.inputs[2 + place], body.outputs[1 + place]
+            yield start, inside, after, node.outputs[place]
+
+
+def _capture(node: ir.Node) -> bool:
+    """Replace invariants by their initial values; they are dead states then."""
+    changed = False
+    for start, inside, after, left in _states(node):
+        if g.behind_identities(after) is not inside:
+            continue
+        for old in (inside, left):
+            for reader, place in tuple(old.uses()):
+                if reader.outputs[0] is not after:
+                    reader.replace_input_with(place, start)
+                    changed = True
+    return changed
+
+
+def _count(node: ir.Node) -> bool:
+    """Write `while i < n` with i from 0 on as a loop of n steps."""
+    body = node.attributes["body"].as_graph()
+    less = _compared(body.outputs[0])
+    begins = _compared(node.inputs[1])
+    if less is None or begins is None or node.inputs[0] is not None:
+        return False
+    counter, limit = less
+    first, same = begins
+    counted = [s for s in _states(node) if _plain(s[2]) is counter and _counts(*s[1:3])]
+    if not counted or limit is not same or limit.shape is None or limit.shape.rank():
+        return False
+    start, inside = counted[0][:2]
+    if not _is_zero(first) or not _is_zero(start) or inside.dtype is None:
+        return False
+    turn = body.inputs[0]
+    number = _cast(turn, inside.dtype, f"{node.name}/number")
+    for reader, place in tuple(inside.uses()):
+        fits = reader.op_type == "Gather" or inside.dtype == turn.dtype
+        reader.replace_input_with(place, turn if fits else number.outputs[0])
+    if number.outputs[0].uses():
+        body.insert_before(body[0], number)
+    count = _cast(limit, ir.DataType.INT64, f"{node.name}/count")
+    count.metadata_props.update(node.metadata_props)
+    g.owner(node).insert_before(node, count)
+    node.replace_input_with(0, count.outputs[0])
+    node.replace_input_with(1, None)
+    body.outputs[0] = body.inputs[1]
+    return True
+
+
+def _cast(value: ir.Value, dtype: ir.DataType, name: str) -> ir.Node:
+    made = ir.Node("", "Cast", [value], [ir.AttrInt64("to", dtype)], name=name)
+    made.outputs[0].dtype, made.outputs[0].shape = dtype, ir.Shape(())
+    return made
+
+
+def _compared(value: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
+    """The two sides of a `<`, behind casts: whole numbers are compared as floats."""
+    maker = None if value is None else _plain(value).producer()
+    if maker is None or maker.op_type != "Less" or maker.domain:
+        return None
+    one, other = maker.inputs
+    return None if one is None or other is None else (_plain(one), _plain(other))
+
+
+def _plain(value: ir.Value) -> ir.Value:
+    """The value behind casts and identities."""
+    while (maker := value.producer()) is not None:
+        if maker.op_type not in _PLAIN or maker.domain or maker.inputs[0] is None:
+            break
+        value = maker.inputs[0]
+    return value
+
+
+def _counts(inside: ir.Value, after: ir.Value) -> bool:
+    """Whether the next value is that of a whole number and 1."""
+    maker = g.behind_identities(after).producer()
+    if maker is None or maker.op_type != "Add" or maker.domain:
+        return False
+    if inside.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return False
+    numbers = [g.scalar(v) for v in maker.inputs if v is not inside]
+    return numbers == [1]
+
+
+def _is_zero(value: ir.Value) -> bool:
+    return g.scalar(value) == 0

@@ -1,0 +1,106 @@
+"""While loops of TensorFlow: invariants are read from outside, counters make a for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from tests.harness.source import floats, source_of
+
+#: A recurrence that keeps its state where the mask is false, as tf2onnx writes it.
+TEXT = """
+<ir_version: 9, opset_import: ["" : 18]>
+masked (float[T, 2, 4] x, bool[T, 2, 1] mask) => (float[S, 2, 4] y, float[2, 4] last)
+{
+  sizes = Shape(x)
+  length = Gather(sizes, place)
+  short = Cast<to = 6>(length)
+  most = Cast<to = 1>(short)
+  begins = Less(from, most)
+  end, last, length_end, W_end, y = Loop(, begins, zero, h0, short, W) <
+    body = step (int64 turn, bool going, int32 at, float[2, 4] h, int32 n,
+                 float[4, 4] w)
+    => (bool goes, int32 next, float[2, 4] Select_0, int32 n, float[4, 4] w,
+        float[2, 4] each) {
+      next = Add(at, one)
+      xt = Gather(x, at)
+      kept = Gather(mask, at)
+      product = MatMul(h, w)
+      sum = Add(xt, product)
+      state = Tanh(sum)
+      dropped = Not(kept)
+      yes = Cast<to = 1>(kept)
+      no = Cast<to = 1>(dropped)
+      new = Mul(yes, state)
+      old = Mul(no, h)
+      Select_0 = Add(new, old)
+      each = Identity(Select_0)
+      at1 = Cast<to = 1>(next)
+      n1 = Cast<to = 1>(n)
+      goes = Less(at1, n1)
+    }>
+}
+"""
+
+
+def masked(text: str = TEXT) -> onnx.ModelProto:
+    """The model of a text, with its weights."""
+    model = onnx.parser.parse_model(text)
+    values = {
+        "W": floats(4, 4),
+        "h0": floats(2, 4, seed=1),
+        "from": np.float32(0),
+        "zero": np.int32(0),
+        "one": np.int32(1),
+        "two": np.int32(2),
+        "place": np.int64(0),
+    }
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name)
+        for name, value in values.items()
+        if name in text
+    )
+    return model
+
+
+def _source(model: onnx.ModelProto, folder: Path) -> str:
+    """The text; its numbers are those of the file, as it is."""
+    text, made = source_of(model, folder)
+    _, plain = source_of(model, folder, simplify=False)
+    for steps in (5, 1):
+        x = floats(steps, 2, 4, seed=2)
+        mask = np.arange(steps * 2).reshape(steps, 2, 1) % 3 > 0
+        for one, other in zip(made(x, mask), plain(x, mask), strict=True):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-6, 1e-6)
+    return text
+
+
+def test_a_while_that_counts_is_a_for(tmp_path: Path) -> None:
+    text = _source(masked(), tmp_path)
+    assert "for turn in range(x.shape[0]):" in text, text
+    step = "h = ops.where(mask[turn], ops.tanh(x[turn] + self.linear(h)), h)"
+    assert step in text, text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("next = Add(at, one)", "next = Add(at, two)"),
+        ("Less(from, most)", "Less(most, from)"),
+        ("goes = Less(at1, n1)", "goes = Less(n1, at1)"),
+        ("short, W)", "zero, W)"),
+    ],
+)
+def test_other_conditions_stay(old: str, new: str, tmp_path: Path) -> None:
+    assert old in TEXT
+    text, _ = source_of(masked(TEXT.replace(old, new)), tmp_path)
+    assert "while " in text, text
+
+
+def test_products_of_an_author_are_no_choice(tmp_path: Path) -> None:
+    text = _source(masked(TEXT.replace("Select_0", "sums")), tmp_path)
+    assert "ops.where" not in text
