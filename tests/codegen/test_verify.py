@@ -287,6 +287,12 @@ g (float[N, time, 2] x) => (float[N, t, 2] y) {
     ninth = Gather<axis = 1>(x, eight) middle = Constant<value_ints = [1]>()
     row = Unsqueeze(ninth, middle) y = Add(z, row)
 }"""
+CHANNELS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N, channels, time] x) => (float[N, 4, time] y)
+<float[4, 6, 1] w = {%s}> { y = Conv<group = 2>(x, w) }"""
+JOINED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[rows, features] x) => (float[all, 13] y)
+<float[2, 13] head = {%s}> { y = Concat<axis = 0>(head, x) }"""
 
 
 def halves(count: int) -> str:
@@ -299,6 +305,8 @@ FED = {
         {"x": (64, 27)},
     ),
     "square images behind a pool": (SQUARE % halves(216), {"x": (2, 3, 24, 24)}),
+    "channels of a convolution": (CHANNELS % halves(24), {"x": (2, 12, 8)}),
+    "columns of rows that are joined": (JOINED % halves(26), {"x": (8, 13)}),
     "as many steps as positions": (POSITIONS % halves(22), {"x": (2, 11, 2)}),
     "a length between": (NEITHER_SHORT_NOR_LONG, {"x": (2, 16, 2)}),
     "a length that the exporter fixed": (FIXED_LENGTH, {"x": (2, 9, 4)}),

@@ -143,7 +143,10 @@ class _Outline:
             for own, made in zip(shapes, self._called(expression) or [], strict=False):
                 self.sizes.alike(own, made)
         elif isinstance(expression, Call) and expression.args:
-            transfer_rules.split(self.sizes, self.dims(expression.args[0]), shapes)
+            axis = _axis(expression) if expression.function == "ops.split" else None
+            transfer_rules.split(
+                self.sizes, self.dims(expression.args[0]), axis, shapes
+            )
 
     # --- expressions ---
 
@@ -177,7 +180,10 @@ class _Outline:
             case Method(name="reshape", target=target, args=args):
                 return self._reshaped(self.dims(target), args, own)
             case Method(name="unsqueeze", target=target, args=(Literal(value=axes),)):
-                return transfer_rules.unsqueezed(self.sizes, self.dims(target), axes)
+                inner, places = self.dims(target), transfer_rules.several(axes)
+                if inner is None or places is None:
+                    return None
+                return transfer.unsqueezed(inner, places, lambda: self.sizes.new(1))
             case Method(name="mean" | "sum" | "squeeze", target=target):
                 return transfer_rules.reduced(expression, self.dims(target), own)
             case Method(name="to", target=target) | UnaryOp(operand=target):
@@ -195,20 +201,23 @@ class _Outline:
             case Subscript():
                 return self._item(expression)
             case Call(function="ops.concat", args=(ListOrTuple(items=items),)):
-                return transfer_rules.concat(
-                    self.sizes, [self.dims(item) for item in items], own
-                )
-            case Call(function="ops.conv", args=(x, weight, *bias)):
-                return transfer_rules.conv(
-                    self.sizes, *map(self.dims, (x, weight, *bias))
-                )
+                shapes = [shape for item in items if (shape := self.dims(item))]
+                if not shapes or len(shapes) < len(items):
+                    return None
+                return transfer.concat(shapes, _axis(expression), self.sizes)
+            case Call(function="ops.conv"):
+                return self._convolved(expression)
             case Call(function="ops.expand", args=(x,), options=(("shape", shape),)):
-                return self._expanded(self.dims(x), shape)
+                after = self._written(shape)
+                return after and transfer_rules.broadcast(
+                    self.sizes, [self.dims(x), after]
+                )
             case Call(function="ops.scaled_dot_product_attention"):
                 return self._attended(expression)
             case Call(function="ops.rotary_embedding", args=(x, *tables)):
-                per_pair = "per_pair" in dict(expression.options)
-                return self._turned(self.dims(x), tables, 2 if per_pair else 1)
+                times = 2 if "per_pair" in dict(expression.options) else 1
+                angles = list(map(self.dims, tables))
+                return transfer_rules.rotary(self.sizes, self.dims(x), angles, times)
             case Call(function="Tensor.zeros" | "Tensor.full", args=(shape, *_)):
                 return self._written(shape)
             case Call(function=function, args=args):
@@ -262,24 +271,18 @@ class _Outline:
         transfer_rules.reshaped(self.sizes, before, after)
         return after
 
-    def _expanded(self, before: Dims | None, shape: Expression) -> Dims | None:
-        """Shape transfer of expand: axes of length 1 and new axes grow."""
-        if not isinstance(shape, ListOrTuple):
-            return None
-        after = [self.size(item) for item in shape.items]
-        for i, size in enumerate(reversed(before or []), 1):
-            if i <= len(after) and self.sizes.of(size) != 1:
-                after[-i] = size
-        return after
+    def _convolved(self, call: Call) -> Dims | None:
+        groups = dict(call.options).get("groups", Literal(1))
+        number = groups.value if isinstance(groups, Literal) else None
+        return transfer_rules.conv(self.sizes, number, *map(self.dims, call.args))
 
     def _product(self, product: BinOp) -> Dims | None:
         left, right = self.dims(product.left), self.dims(product.right)
-        if not left or right is None or len(right) < 2:
+        if not left or not right:
             return None
-        self.sizes.same(left[-1], right[-2])
         if len(right) == 2:
             self.sizes.layers.append((right[0], right[1]))
-        return [*left[:-1], right[-1]]
+        return transfer.matmul(left, right, self.sizes)
 
     def _item(self, item: Subscript) -> Dims | None:
         inner = self.dims(item.target)
@@ -289,7 +292,7 @@ class _Outline:
         places = [key for key in keys if isinstance(key, Value) and not key.host]
         if len(places) == len(keys) > 1:
             picked = [self._value(key) or [] for key in places]
-            return [*max(picked, key=len), *inner[len(keys) :]]
+            return transfer.index(inner, picked, self.sizes)
         for place, key in enumerate(keys):
             if isinstance(key, Literal) and key.value is ...:
                 whole = [Slice()] * (len(inner) - len(keys) + 1)
@@ -327,30 +330,9 @@ class _Outline:
 
     def _attended(self, call: Call) -> Dims | None:
         q, k, v = map(self.dims, call.args[:3])
-        if not q or not k or not v:
-            return None
-        self.sizes.same(q[-1], k[-1])
-        for one, other in ((q, k), (k, v)) if min(map(len, (q, k, v))) > 3 else ():
-            self.sizes.agree(one[-3], other[-3])
         mask = dict(call.options).get("attn_mask")
         scores = None if mask is None else self.dims(mask)
-        if scores:
-            self.sizes.alike(scores[:-2], q[:-2])
-        return [*q[:-1], v[-1]]
-
-    def _turned(
-        self, x: Dims | None, tables: list[Expression], times: int
-    ) -> Dims | None:
-        """Whole heads that are rotated have `times` as many columns as the tables."""
-        for table in map(self.dims, tables):
-            columns = self.sizes.of(table[-1]) if table else None
-            if not x or not table or columns is None:
-                continue
-            if times == 1:
-                self.sizes.agree(x[-1], table[-1])
-            elif self.sizes.of(x[-1]) == times * columns:
-                self.sizes.product(x[-1], table[-1], times=times)
-        return x
+        return transfer_rules.attention(self.sizes, q, k, v, scores)
 
     def _function(self, function: str, args: tuple[Expression, ...]) -> Dims | None:
         shapes = [self.dims(arg) for arg in args]
@@ -361,7 +343,8 @@ class _Outline:
         if function == "ops.gather_nd" and len(shapes) == 2 and all(shapes):
             rows, index = shapes[0] or [], shapes[1] or []
             self.sizes.rows += [(rows[0], width) for width in rows[1:2]]
-            return [*index[:-1], *rows[1:]] if self.sizes.of(index[-1]) == 1 else None
+            depth = self.sizes.of(index[-1])
+            return transfer.gather_nd(rows, index, 1) if depth == 1 else None
         if function in ("ops.layer_norm", "ops.rms_norm") and shapes[0]:
             for weight in filter(None, shapes[2:]):
                 self.sizes.same(shapes[0][-1], weight[-1])
@@ -441,13 +424,12 @@ class _Outline:
         second = self.size(args[1]) if len(args) > 1 else None
         if kind == "Embedding":
             self.sizes.rows.append((first, second))
-            return None if x is None else [*x, second]
+            return None if x is None else transfer.gather([first, second], x, 0)
         if not x:
             return None
         if kind == "Linear":
-            self.sizes.same(x[-1], first)
             self.sizes.layers.append((first, second))
-            return [*x[:-1], second]
+            return transfer.matmul(x, [first, second], self.sizes)
         if kind in ("LayerNorm", "RMSNorm") and first is not None:
             self.sizes.same(x[-1], first)
             return x
@@ -455,11 +437,10 @@ class _Outline:
             self.sizes.same(x[-1], first)
             return x
         if kind.startswith("Conv") and len(x) > 1:
-            self.sizes.same(x[1], first)
             groups = self.size(dict(made.options).get("groups"))
             if self.sizes.of(groups) != 1 and self.sizes.agree(groups, first):
                 self.sizes.agree(first, second)  # depthwise
-            return [x[0], second, *(self.sizes.new() for _ in x[2:])]
+            return transfer_rules.conv(self.sizes, 1, x, [second, first])
         if kind.startswith(("BatchNorm", "InstanceNorm")) and len(x) > 1:
             self.sizes.same(x[1], first)
             return x
@@ -473,6 +454,13 @@ def _in_order(made: Call) -> Iterator[Expression]:
     named = len(made.args) == 1 and isinstance(made.args[0], Keyed)
     for part in made.args[0].children() if named else made.args:
         yield from (part, part) if isinstance(part, Repeat) else (part,)
+
+
+def _axis(call: Call) -> int:
+    """The option `axis`, which is a number."""
+    axis = dict(call.options).get("axis", Literal(0))
+    assert isinstance(axis, Literal)
+    return int(axis.value)
 
 
 _KEEP = Trait.ELEMENTWISE | Trait.SAME_SHAPE

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from burnish.codegen.arrange.analysis.holes import Hole
 from burnish.codegen.program import ClassPlan
+from burnish.codegen.symbolic import transfer
 
 Node = Hashable
 Dims = list[Node]
@@ -58,29 +59,52 @@ class Ties:
             self.number[self.find(node)] = number
         return node
 
-    def new(self, number: object = None) -> Node:
+    def new(self, number: object = None, /) -> Node:
         self.fresh += 1
         return self.node(("new", self.fresh), number)
 
-    def same(self, one: Node, other: Node) -> None:
+    def same(self, one: Node, other: Node, /) -> Node:
         """Say that two sizes are one; numbers that differ are not."""
         a, b = self.find(one), self.find(other)
-        if a == b:
-            return
         known, also = self.number.get(a), self.number.get(b)
-        if known is not None and also is not None and known != also:
-            return
+        if a == b or (known is not None and also is not None and known != also):
+            return one
         self.parent[b] = a
         if known is None and also is not None:
             self.number[a] = also
+        return one
+
+    def spread(self, sizes: Sequence[Node], /) -> Node:
+        """Say that sizes other than 1 are one; give it."""
+        wide = [size for size in sizes if self.of(size) != 1]
+        for size in wide[1:]:
+            self.same(wide[0], size)
+        return (wide or sizes)[0]
+
+    def total(self, parts: Sequence[Node], /) -> Node:
+        """The sum; a multiple where all parts have one number, and so are one."""
+        for part in parts[1:]:
+            self.agree(parts[0], part)
+        numbers = [self.of(part) for part in parts]
+        known = [number for number in numbers if number is not None]
+        whole = self.new(sum(known) if len(known) == len(parts) else None)
+        if len(set(numbers)) == 1:
+            self.product(whole, parts[0], times=len(parts))
+        return whole
+
+    def times(self, size: Node, count: int, /) -> Node:
+        """The multiple; once a size is the size itself."""
+        if count == 1:
+            return size
+        number = self.of(size)
+        whole = self.new(None if number is None else count * number)
+        self.product(whole, size, times=count)
+        return whole
 
     def alike(self, one: Dims | None, other: Dims | None) -> None:
         """Unify two shapes from the right; axes of size 1 broadcast."""
-        if one is None or other is None:
-            return
-        for a, b in zip(reversed(one), reversed(other), strict=False):
-            if 1 not in (self.of(a), self.of(b)):
-                self.same(a, b)
+        if one is not None and other is not None:
+            transfer.broadcast([one, other], self.spread)
 
     def agree(self, one: Node, other: Node) -> bool:
         """Whether two sizes have one number, or none; those with one are the same."""

@@ -10,22 +10,17 @@ from burnish.codegen.program import Expression, Literal, Method
 from burnish.codegen.symbolic import transfer
 
 
-def split(ties: Ties, whole: Dims | None, parts: list[Dims | None]) -> None:
-    """Shape transfer of split: the parts of one axis add up, other axes are equal."""
+def split(
+    ties: Ties, whole: Dims | None, axis: int | None, parts: list[Dims | None]
+) -> None:
+    """Results of one call have the axes of its argument; along one they add up."""
     for part in parts:
         ties.kept(part, whole)
-    first = parts[0]
-    shapes = [part for part in parts if part and whole and len(part) == len(whole)]
-    if not whole or not first or len(shapes) < len(parts):
+    known = [part for part in parts if part and whole and len(part) == len(whole)]
+    if whole is None or axis is None or len(known) < len(parts):
         return
-    for axis, size in enumerate(whole):
-        sizes = [shape[axis] for shape in shapes]
-        if len({ties.of(each) for each in sizes}) == 1 and ties.of(size) != ties.of(
-            sizes[0]
-        ):
-            for each in sizes[1:]:
-                ties.same(sizes[0], each)
-            ties.product(size, sizes[0], times=len(parts))
+    if -len(whole) <= axis < len(whole):
+        transfer.split(whole, axis, [part[axis] for part in known], ties)
 
 
 _FEW = (2, 3)
@@ -70,55 +65,64 @@ def _factors(ties: Ties, whole: Node, parts: Dims) -> Dims:
     return parts
 
 
-def unsqueezed(ties: Ties, before: Dims | None, axes: object) -> Dims | None:
-    """Insert axes of length 1, counted in the result's axes."""
-    places = [axes] if isinstance(axes, int) else axes
-    if before is None or not isinstance(places, tuple | list):
-        return None
-    return transfer.unsqueezed(before, places, lambda: ties.new(1))
+def several(axes: object) -> tuple[int, ...] | None:
+    """Axes that are written as a number or as several; None where they are not."""
+    axes = (axes,) if isinstance(axes, int) else axes
+    return tuple(axes) if isinstance(axes, tuple | list) else None
 
 
 def reduced(call: Method, before: Dims | None, own: Dims | None) -> Dims | None:
     """Without the axes that are summed up."""
     axes = call.args[0] if call.args else dict(call.options).get("axis")
-    if not before or not isinstance(axes, Literal):
-        return None
-    places = (axes.value,) if isinstance(axes.value, int) else axes.value
-    if not isinstance(places, tuple):
+    places = several(axes.value) if isinstance(axes, Literal) else None
+    if not before or places is None:
         return None
     if own is not None and len(own) == len(before):
         return transfer.replaced(before, places, own.__getitem__)
     return transfer.squeezed(before, places)
 
 
-def concat(ties: Ties, shapes: list[Dims | None], own: Dims | None) -> Dims | None:
-    """One axis is what all have together; where they are equal, so many times."""
-    for shape in shapes[1:]:
-        ties.kept(shapes[0], shape)
-    known = [shape for shape in shapes if shape and own and len(shape) == len(own)]
-    if not own or len(known) < len(shapes):
-        return None
-    for axis, size in enumerate(own):
-        parts = [shape[axis] for shape in known]
-        if ties.of(size) == ties.of(parts[0]):
-            ties.agree(size, parts[0])
-        elif len({ties.of(part) for part in parts}) == 1:
-            ties.product(size, parts[0], times=len(parts))
-    return own
-
-
 def conv(
-    ties: Ties, x: Dims | None, weight: Dims | None, bias: Dims | None = None
+    ties: Ties,
+    groups: int | None,
+    x: Dims | None,
+    weight: Dims | None,
+    bias: Dims | None = None,
 ) -> Dims | None:
-    """x (batch, channels, ...) and weight (channels, channels a group, ...)."""
-    if not x or not weight or min(len(x), len(weight)) < 2:
+    """Channels of a convolution; what windows make of other axes is not known."""
+    if not x or not weight or groups is None:
         return None
     if bias:
         ties.same(weight[0], bias[0])
-    taken, channels = ties.of(x[1]), ties.of(weight[1])
-    if taken and channels and taken % channels == 0:
-        ties.product(x[1], weight[1], times=taken // channels)
-    return [x[0], weight[0], *(ties.new() for _ in x[2:])]
+    return transfer.conv(x, weight, groups, [ties.new() for _ in x[2:]], ties)
+
+
+def attention(
+    ties: Ties, q: Dims | None, k: Dims | None, v: Dims | None, scores: Dims | None
+) -> Dims | None:
+    """Heads are equal, unless several of the queries share keys and values."""
+    if not q or not k or not v:
+        return None
+    for one, other in ((q, k), (k, v)) if min(map(len, (q, k, v))) > 3 else ():
+        ties.agree(one[-3], other[-3])
+    if scores:
+        ties.alike(scores[:-2], q[:-2])
+    return transfer.attention(q, k, v, ties)
+
+
+def rotary(
+    ties: Ties, x: Dims | None, tables: list[Dims | None], times: int
+) -> Dims | None:
+    """Whole heads that are rotated have `times` as many columns as the tables."""
+    for table in tables:
+        columns = ties.of(table[-1]) if table else None
+        if not x or not table or columns is None:
+            continue
+        if times == 1:
+            ties.agree(x[-1], table[-1])
+        elif ties.of(x[-1]) == times * columns:
+            ties.product(x[-1], table[-1], times=times)
+    return x
 
 
 def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims | None:
@@ -133,15 +137,8 @@ def moved(ties: Ties, kind: str, args: tuple[Expression, ...], x: Dims) -> Dims 
 
 
 def broadcast(ties: Ties, shapes: list[Dims | None]) -> Dims | None:
-    """Shape transfer of broadcasting."""
+    """Shape transfer of broadcasting; one shape that is known may be all."""
     known = [shape for shape in shapes if shape]
-    if not known or len(known) < len(shapes):
+    if len(known) < len(shapes):
         return known[0] if len(known) == 1 else None
-
-    def join(sizes: Dims) -> Node:
-        wide = [size for size in sizes if ties.of(size) != 1]
-        for size in wide[1:]:
-            ties.same(wide[0], size)
-        return (wide or sizes)[0]
-
-    return transfer.broadcast(known, join)
+    return transfer.broadcast(known, ties.spread)

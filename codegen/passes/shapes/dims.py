@@ -1,23 +1,40 @@
 """Shape transfer: types and helpers of the rules, and broadcasting.
 
-A rule is given the node, its inputs' sizes and a way to ask for the numbers in an
-input; it gives each output's sizes, None where it cannot tell.
+A rule is given the node, its inputs' sizes and a context; it gives each output's sizes,
+None where it cannot tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from burnish.codegen.symbolic import transfer
-from burnish.codegen.symbolic.sizes import ONE, Size, parse
+from burnish.codegen.symbolic.known import KNOWN, Known
+from burnish.codegen.symbolic.sizes import Size, parse
 
 Dims = list[Size | None]
 Sizes = list[Size | None]
 Ask = Callable[[ir.Value | None], Sizes | None]
 Shapes = Sequence[Dims | None]
-Rule = Callable[[ir.Node, list[Dims | None], Ask], Shapes]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What rules need beside a node and the sizes of its inputs.
+
+    ask: the numbers in an input. is_rounded: what strides make of open sizes is a
+    rounded quotient, else not known.
+    """
+
+    ask: Ask
+    sizes: Known = KNOWN
+    is_rounded: bool = False
+
+
+Rule = Callable[[ir.Node, list[Dims | None], Context], Shapes]
 
 
 def declared(value: ir.Value | None) -> Dims | None:
@@ -49,29 +66,19 @@ def axis_of(node: ir.Node, default: int = 0) -> int:
     return node.attributes.get_int("axis", default)
 
 
-def axes_of(node: ir.Node, ask: Ask, place: int = 1) -> list[int] | None:
+def axes_of(node: ir.Node, context: Context, place: int = 1) -> list[int] | None:
     """Axes given as an attribute or, in newer opsets, as an input."""
     held = node.attributes.get_ints("axes")
     if held is not None:
         return list(held)
     if len(node.inputs) > place and node.inputs[place] is not None:
-        return numbers(ask(node.inputs[place]))
+        return numbers(context.ask(node.inputs[place]))
     return None
 
 
-def broadcast(shapes: Sequence[Dims | None]) -> Dims | None:
-    """NumPy's rule; two names that differ leave the size open, one may be 1."""
+def broadcast(shapes: Sequence[Dims | None], sizes: Known = KNOWN) -> Dims | None:
+    """NumPy's rule, for shapes that are all known."""
     given = [dims for dims in shapes if dims is not None]
     if len(given) < len(shapes) or not given:
         return None
-    return transfer.broadcast(given, _together)
-
-
-def _together(sizes: list[Size | None]) -> Size | None:
-    others = [size for size in sizes if size != ONE]
-    for size in others:
-        if size is not None and (size.value or 0) > 1:
-            return size
-    if not others:
-        return ONE
-    return others[0] if all(size == others[0] for size in others) else None
+    return transfer.broadcast(given, sizes.spread)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes.graph import attribute
 from burnish.codegen.passes.shapes import indexing, layers, views
 from burnish.codegen.passes.shapes.dims import (
-    Ask,
+    Context,
     Dims,
     Rule,
     Shapes,
@@ -22,22 +20,22 @@ from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE
 
 
-def _same(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def _same(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     return [dims[0]]
 
 
-def _same_all(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def _same_all(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     return [dims[0] for _ in node.outputs]
 
 
-def _spread(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    return [broadcast(dims)]
+def _spread(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    return [broadcast(dims, context.sizes)]
 
 
-def _reduced(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def _reduced(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = dims[0]
     given = len(node.inputs) > 1 and node.inputs[1] is not None
-    axes = axes_of(node, ask)
+    axes = axes_of(node, context)
     if data is None or (axes is None and given):
         return [None]
     if axes is None or not axes:
@@ -54,7 +52,7 @@ def _without(node: ir.Node, data: Dims, axes: list[int]) -> Dims:
     return transfer.squeezed(data, axes)
 
 
-def _best(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def _best(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = dims[0]
     return [None if data is None else _without(node, data, [axis_of(node)])]
 
@@ -76,12 +74,12 @@ RULES: dict[str, Rule] = {
     "Gather": indexing.gather,
     "GatherElements": indexing.index_shaped,
     "GatherND": indexing.gather_nd,
-    "Gemm": layers.gemm,
+    "Gemm": layers.matmul,
     "GlobalAveragePool": layers.global_pool,
     "GlobalMaxPool": layers.global_pool,
     "Index": indexing.index,
     "LSTM": layers.recurrent,
-    "Linear": layers.linear,
+    "Linear": layers.matmul,
     "MatMul": layers.matmul,
     "MaxPool": layers.pooled,
     "Pad": indexing.padded,
@@ -96,11 +94,3 @@ RULES: dict[str, Rule] = {
     "Transpose": views.transpose,
     "Unsqueeze": views.unsqueeze,
 }
-
-ROUNDED: dict[str, Rule] = {
-    **RULES,
-    "AveragePool": partial(layers.pooled, rounded=True),
-    "Conv": partial(layers.conv, rounded=True),
-    "MaxPool": partial(layers.pooled, rounded=True),
-}
-"""The same, with rounded quotients for what strides make of open sizes."""

@@ -15,17 +15,15 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import attribute, constant, integers, static_dims
-from burnish.codegen.passes.shapes.dims import Dims, declared
-from burnish.codegen.passes.shapes.elementwise import ROUNDED
+from burnish.codegen.passes.graph import integers
+from burnish.codegen.passes.shapes.dims import Context, Dims, Sizes, declared
+from burnish.codegen.passes.shapes.elementwise import RULES
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
-from burnish.codegen.symbolic.sizes import Size, evaluated, names_in, product
+from burnish.codegen.symbolic.known import Checked
+from burnish.codegen.symbolic.sizes import Size, evaluated, names_in, parse, product
 
 #: The largest size that is looked at.
 _MOST = 4096
-#: The axis of a layer's weight that counts the features of its input.
-_FEATURES = {"Gemm": -2, "MatMul": -2, "GRU": -1, "LSTM": -1, "RNN": -1}
-_ELEMENTWISE = frozenset(("Add", "Div", "Mul", "Sub"))
 
 Equation = tuple[Size, int]
 
@@ -101,7 +99,7 @@ def _in_symbols(model: ir.Model) -> tuple[ir.Model, dict[str, str]]:
         for axis, name in open_dims(value):
             dims[axis] = symbols.setdefault(name, f"?open{len(symbols)}")
         value.shape = None if value.shape is None else ir.Shape(dims)
-    propagate_sizes(copy, Account(), ROUNDED)
+    propagate_sizes(copy, Account(), is_rounded=True)
     return copy, symbols
 
 
@@ -128,22 +126,27 @@ def _tried(size: Size, free: set[str], fixed: Mapping[str, int]) -> np.ndarray:
 
 
 def _equations(node: ir.Node) -> list[Equation]:
-    """What sizes of a node's input must be; the first that has a solution counts."""
-    dims = declared(node.inputs[0]) if node.inputs and not node.domain else None
-    other = node.inputs[1] if len(node.inputs) > 1 else None
-    if dims is None or other is None:
-        return []
-    if node.op_type == "Reshape":
-        return _of_reshape(dims, integers(other))
-    if node.op_type in _ELEMENTWISE:
-        return _of_operands(*map(declared, node.inputs))
-    shape = static_dims(other) if constant(other) is not None else None
-    axis = _FEATURES.get(node.op_type, 0)
-    if node.op_type == "Gemm" and attribute(node, "transB", 0):
-        axis = -1
-    if not shape or not axis or len(shape) < -axis or not dims or dims[-1] is None:
-        return []
-    return [(dims[-1], shape[axis])]
+    """What sizes of a node's inputs must be; the first that has a solution counts."""
+    rule = RULES.get(node.op_type) if not node.domain else None
+    dims, sizes = [declared(value) for value in node.inputs], Checked()
+    if node.op_type == "Reshape" and dims[0] is not None:
+        return _of_reshape(dims[0], integers(node.inputs[1]))
+    try:
+        if rule is not None:
+            rule(node, dims, Context(_constants, sizes))
+    except (LookupError, ValueError, ArithmeticError):
+        return []  # shapes that contradict the operator say nothing
+    pairs = (each for pair in sizes.pairs for each in (pair, pair[::-1]))
+    return [
+        (one, other.value)
+        for one, other in pairs
+        if one is not None and one.value is None and other and other.value is not None
+    ]
+
+
+def _constants(value: ir.Value | None) -> Sizes | None:
+    found = integers(value)
+    return None if found is None else [parse(number) for number in found]
 
 
 def _of_reshape(dims: Dims, target: list[int] | None) -> list[Equation]:
@@ -155,14 +158,3 @@ def _of_reshape(dims: Dims, target: list[int] | None) -> list[Equation]:
     number = math.prod(target[first:])
     starts = range(bool(open_ones), len(dims)) if number > 1 else ()
     return [(product([d for d in dims[k:] if d]), number) for k in starts]
-
-
-def _of_operands(a: Dims | None, b: Dims | None) -> list[Equation]:
-    """Axes of operands are equal where one is a number above 1, as of positions."""
-    pairs = zip(reversed(a or ()), reversed(b or ()), strict=False)
-    found = []
-    for one, other in (each for pair in pairs for each in (pair, pair[::-1])):
-        number = other.value if other else None
-        if one is not None and one.value is None and number is not None and number > 1:
-            found.append((one, number))
-    return found

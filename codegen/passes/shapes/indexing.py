@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute
 from burnish.codegen.passes.shapes.dims import (
-    Ask,
+    Context,
     Dims,
     Shapes,
     axes_of,
@@ -14,23 +14,24 @@ from burnish.codegen.passes.shapes.dims import (
     broadcast,
     numbers,
 )
+from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
 _FAR = 2**30
 """From here on a bound means "to the end"."""
 
 
-def slice_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def slice_(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = dims[0]
     if data is None or len(node.inputs) < 3:
         return [None]
-    starts, ends = ask(node.inputs[1]), ask(node.inputs[2])
-    axes = axes_of(node, ask, 3)
+    starts, ends = context.ask(node.inputs[1]), context.ask(node.inputs[2])
+    axes = axes_of(node, context, 3)
     if len(node.inputs) <= 3 or node.inputs[3] is None:
         axes = list(range(len(starts or [])))
     steps: list[int] | None = [1] * len(starts or [])
     if len(node.inputs) > 4 and node.inputs[4] is not None:
-        steps = numbers(ask(node.inputs[4]))
+        steps = numbers(context.ask(node.inputs[4]))
     if axes is None:
         return [[None] * len(data)]
     made = list(data)
@@ -65,40 +66,39 @@ def _sliced(
     return None
 
 
-def gather(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def gather(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data, at = dims[0], dims[1]
     if data is None or at is None:
         return [None]
-    axis = axis_of(node) % len(data)
-    return [[*data[:axis], *at, *data[axis + 1 :]]]
+    return [transfer.gather(data, at, axis_of(node))]
 
 
-def gather_nd(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def gather_nd(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data, at = dims[0], dims[1]
     if data is None or not at or at[-1] is None or at[-1].value is None:
         return [None]
     batch = int(str(attribute(node, "batch_dims", 0)))
-    return [[*at[:-1], *data[batch + at[-1].value :]]]
+    return [transfer.gather_nd(data, at, batch + at[-1].value)]
 
 
-def index(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def index(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     """Elements at places, one tensor of them for each of the first axes; or a mask."""
     data, mask, first = dims[0], dims[1], node.inputs[1]
     if first is not None and first.dtype == ir.DataType.BOOL:
         if data is None or mask is None:
             return [None]
         return [[None, *data[len(mask) :]]]
-    places = broadcast(dims[1:])
-    if data is None or places is None:
+    places = [place for place in dims[1:] if place is not None]
+    if data is None or len(places) < len(dims) - 1:
         return [None]
-    return [[*places, *data[len(dims) - 1 :]]]
+    return [transfer.index(data, places, context.sizes)]
 
 
-def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def padded(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = dims[0]
     if len(node.inputs) < 2:  # an attribute, as before opset 11
         return [None if data is None else [None] * len(data)]
-    pads = numbers(ask(node.inputs[1]))
+    pads = numbers(context.ask(node.inputs[1]))
     named = len(node.inputs) > 3 and node.inputs[3] is not None
     if data is None or pads is None or named or len(pads) != 2 * len(data):
         return [None if data is None else [None] * len(data)]
@@ -107,29 +107,29 @@ def padded(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [[None if size is None else size + Size.number(n) for size, n in sizes]]
 
 
-def index_shaped(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def index_shaped(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     return [dims[1]]
 
 
-def tile(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    data, repeats = dims[0], ask(node.inputs[1])
+def tile(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    data, repeats = dims[0], context.ask(node.inputs[1])
     if data is None or repeats is None or len(data) != len(repeats):
         return [None]
     pairs = zip(data, repeats, strict=True)
     return [[None if a is None or b is None else product([a, b]) for a, b in pairs]]
 
 
-def expand(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    wanted = ask(node.inputs[1])
-    return [None if wanted is None else broadcast([dims[0], wanted])]
+def expand(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    wanted = context.ask(node.inputs[1])
+    return [None if wanted is None else broadcast([dims[0], wanted], context.sizes)]
 
 
-def filled(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    return [ask(node.inputs[0])]
+def filled(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    return [context.ask(node.inputs[0])]
 
 
-def range_(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    start, limit, delta = (ask(value) for value in node.inputs)
+def range_(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    start, limit, delta = (context.ask(value) for value in node.inputs)
     if not start or not limit or not delta or delta[0] != ONE:
         return [[None]]
     if start[0] is None or limit[0] is None:

@@ -5,46 +5,30 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute
-from burnish.codegen.passes.shapes.dims import Ask, Dims, Shapes, broadcast
+from burnish.codegen.passes.shapes.dims import Context, Dims, Shapes
+from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 
-def matmul(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    a, b = dims[0], dims[1]
-    if a is None or b is None or len(a) < 2 or len(b) < 2:
-        return [None]
-    lead = broadcast([a[:-2], b[:-2]]) if len(a) > 2 or len(b) > 2 else []
-    return [None if lead is None else [*lead, a[-2], b[-1]]]
-
-
-def linear(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def matmul(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     a, b = dims[0], dims[1]
     if a is None or b is None:
         return [None]
-    return [[*a[:-1], b[0] if attribute(node, "transB", 0) else b[-1]]]
+    a = a[::-1] if attribute(node, "transA", 0) else a
+    b = b[::-1] if attribute(node, "transB", 0) else b
+    return [transfer.matmul(a, b, context.sizes)]
 
 
-def gemm(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    a, b = dims[0], dims[1]
-    if a is None or b is None:
-        return [None]
-    rows = a[1] if attribute(node, "transA", 0) else a[0]
-    return [[rows, b[0] if attribute(node, "transB", 0) else b[1]]]
-
-
-def conv(
-    node: ir.Node, dims: list[Dims | None], ask: Ask, *, rounded: bool = False
-) -> Shapes:
-    """A convolution; lengths that are numbers are for ONNX's own inference.
-
-    rounded: a stride makes a rounded quotient of an open size, else no known size.
-    """
+def conv(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    """A convolution; lengths that are numbers are for ONNX's own inference."""
     data, weight = dims[0], dims[1]
     if data is None or weight is None:
         return [None]
-    channels = weight[0]
+    groups = attribute(node, "group", 1)
+    assert isinstance(groups, int)
     windows = zip(*_windows(node, data[2:], weight[2:]), strict=True)
-    return [[data[0], channels, *(_strided(*w, rounded) for w in windows)]]
+    sides = [_strided(*w, context.is_rounded) for w in windows]
+    return [transfer.conv(data, weight, groups, sides, context.sizes)]
 
 
 def _windows(
@@ -83,9 +67,7 @@ def _strided(
     return left // Size.number(stride) + ONE if rounded or stride == 1 else None
 
 
-def pooled(
-    node: ir.Node, dims: list[Dims | None], ask: Ask, *, rounded: bool = False
-) -> Shapes:
+def pooled(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data, kernel = dims[0], node.attributes.get_ints("kernel_shape")
     if data is None or kernel is None:
         return [None]
@@ -93,18 +75,18 @@ def pooled(
         return [[*data[:2], *[None] * (len(data) - 2)]] * len(node.outputs)
     sides: Dims = [parse(k) for k in kernel]
     windows = zip(*_windows(node, data[2:], sides), strict=True)
-    made = [*data[:2], *(_strided(*w, rounded) for w in windows)]
+    made = [*data[:2], *(_strided(*w, context.is_rounded) for w in windows)]
     return [made for _ in node.outputs]
 
 
-def global_pool(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def global_pool(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = dims[0]
     return [None if data is None else [*data[:2], *[ONE] * (len(data) - 2)]]
 
 
-def resized(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def resized(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     """A Resize by sizes; what scales make is for ONNX's own inference."""
-    sizes = ask(node.inputs[3]) if len(node.inputs) > 3 else None
+    sizes = context.ask(node.inputs[3]) if len(node.inputs) > 3 else None
     stretched = attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
     if not sizes or dims[0] is None or not stretched:
         return [None]
@@ -115,10 +97,11 @@ def resized(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [after]
 
 
-def recurrent(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    data, weight = dims[0], dims[2]
-    if data is None or weight is None:
+def recurrent(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    data, input_weight, weight = dims[:3]
+    if data is None or input_weight is None or weight is None:
         return [None]
+    context.sizes.same(data[-1], input_weight[-1])
     ways, hidden = weight[0], weight[-1]
     if attribute(node, "layout", 0):
         y, state = [data[0], data[1], ways, hidden], [data[0], ways, hidden]
@@ -127,8 +110,8 @@ def recurrent(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     return [y, state, state][: len(node.outputs)]
 
 
-def attention(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    q, v = dims[0], dims[2]
-    if q is None or v is None or len(q) != 4:
+def attention(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    q, k, v = dims[:3]
+    if q is None or k is None or v is None or len(q) != 4:
         return [None]
-    return [[*q[:-1], v[-1]]]
+    return [transfer.attention(q, k, v, context.sizes)]

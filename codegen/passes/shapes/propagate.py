@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -18,7 +17,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import Dims, Rule, Shapes, Sizes, declared
+from burnish.codegen.passes.shapes.dims import Context, Dims, Shapes, Sizes, declared
 from burnish.codegen.passes.shapes.elementwise import RULES
 from burnish.codegen.program import (
     Attribute,
@@ -39,16 +38,19 @@ _COUNTED = re.compile(r"(s|u|unk__)\d+", re.ASCII)
 
 
 def propagate_sizes(
-    model: ir.Model, account: Account, rules: Mapping[str, Rule] = RULES
+    model: ir.Model, account: Account, *, is_rounded: bool = False
 ) -> bool:
-    """Write every known shape; replace values that are known constants."""
-    return _Follower(model, account, rules).graph(model.graph)
+    """Write every known shape; replace values that are known constants.
+
+    is_rounded: strides make rounded quotients of open sizes.
+    """
+    return _Follower(model, account, is_rounded).graph(model.graph)
 
 
 class _Follower:
-    def __init__(self, model: ir.Model, account: Account, rules: Mapping[str, Rule]):
+    def __init__(self, model: ir.Model, account: Account, is_rounded: bool):
         self.model = model
-        self.rules = rules
+        self.context = Context(self._sizes, is_rounded=is_rounded)
         self.account = account
         self.version = model.opset_imports.get("", 28)
         self.numbers: dict[ir.Value, Host] = {}
@@ -90,11 +92,11 @@ class _Follower:
 
     def _shape(self, node: ir.Node) -> bool:
         """Write the shapes of a node's outputs; True if a number became known."""
-        rule = self.rules.get(node.op_type) if node.domain in ("", "burnish") else None
+        rule = RULES.get(node.op_type) if node.domain in ("", "burnish") else None
         found: Shapes = []
         if rule is not None:
             try:
-                found = rule(node, [declared(v) for v in node.inputs], self._sizes)
+                found = rule(node, [declared(v) for v in node.inputs], self.context)
             except (LookupError, ValueError, ArithmeticError):
                 found = []  # shapes that contradict the operator say nothing
         changed = False

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.graph import attribute, order_of
 from burnish.codegen.passes.shapes.dims import (
-    Ask,
+    Context,
     Dims,
     Shapes,
     Sizes,
@@ -18,15 +18,15 @@ from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
 
-def transpose(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def transpose(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     order = None if dims[0] is None else order_of(node, len(dims[0]))
     if dims[0] is None or order is None:
         return [None]
     return [transfer.transposed(dims[0], order)]
 
 
-def reshape(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    sizes = ask(node.inputs[1])
+def reshape(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    sizes = context.ask(node.inputs[1])
     if sizes is None:
         return [None]
     data = dims[0]
@@ -60,38 +60,28 @@ def _quotient(whole: list[Size], rest: list[Size]) -> Size | None:
     return None if below.value == 0 else product(left).divided(below)
 
 
-def squeeze(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    data, axes = dims[0], axes_of(node, ask)
+def squeeze(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    data, axes = dims[0], axes_of(node, context)
     if data is None or axes is None:
         return [None]
     return [transfer.squeezed(data, axes)]
 
 
-def unsqueeze(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
-    data, axes = dims[0], axes_of(node, ask)
+def unsqueeze(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    data, axes = dims[0], axes_of(node, context)
     if data is None or axes is None:
         return [None]
     return [transfer.unsqueezed(data, axes, lambda: ONE)]
 
 
-def concat(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def concat(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     given = [d for d in dims if d is not None]
     if len(given) < len(dims):
         return [None]
-    axis = axis_of(node) % len(given[0])
-    parts = known([d[axis] for d in given])
-    made = [_telling(sizes) for sizes in zip(*given, strict=True)]
-    made[axis] = None if parts is None else sum(parts, start=Size.number(0))
-    return [made]
+    return [transfer.concat(given, axis_of(node), context.sizes)]
 
 
-def _telling(sizes: tuple[Size | None, ...]) -> Size | None:
-    """The spelling of equal sizes: a number if one is, else the first name."""
-    known = [size for size in sizes if size is not None]
-    return next((s for s in known if s.value is not None), known[0] if known else None)
-
-
-def split(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def split(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data, count = dims[0], len(node.outputs)
     if data is None:
         return [None] * count
@@ -101,16 +91,16 @@ def split(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
     if held is not None:
         parts = [parse(n) for n in held]
     elif len(node.inputs) > 1 and node.inputs[1] is not None:
-        parts = ask(node.inputs[1])
+        parts = context.ask(node.inputs[1])
     elif data[axis] is not None:
         whole = data[axis]
         assert whole is not None
         parts = [whole.divided(Size.number(count))] * count
     parts = parts or [None] * count
-    return [[*data[:axis], part, *data[axis + 1 :]] for part in parts]
+    return transfer.split(data, axis, parts, context.sizes) or [None] * count
 
 
-def flatten(node: ir.Node, dims: list[Dims | None], ask: Ask) -> Shapes:
+def flatten(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = known(dims[0])
     if data is None:
         return [None]

@@ -19,6 +19,9 @@ from burnish.codegen.readers import native
 from burnish.codegen.readers.inlining.inline import bodies
 from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.sizes.axes import words
+from burnish.codegen.symbolic import transfer
+from burnish.codegen.symbolic.known import Checked
+from burnish.codegen.symbolic.sizes import Size, parse
 
 _JOINS = ("Concat", "MatMul")
 """Operators whose operands may differ in some axes: the joined or the outer ones."""
@@ -160,27 +163,22 @@ def _dims(info: Any) -> Any:
 
 def _fits(node: Any, known: dict[str, list[Any]]) -> bool:
     """Whether a node's operands agree in the axes that have to be equal."""
-    sizes = [known[name] for name in node.input if name in known]
-    if len(sizes) < len(node.input):
+    shapes: list[list[Size | None]] = [
+        [parse(dim) for dim in known[name]] for name in node.input if name in known
+    ]
+    if len(shapes) < len(node.input):
         return False
+    sizes = Checked()
     if node.op_type == "Concat" and not node.domain:
         (axis,) = (each.i for each in node.attribute if each.name == "axis")
-        return len({tuple(_without(axis, each)) for each in sizes}) == 1
-    if node.op_type == "MatMul" and not node.domain:
-        a, b = sizes
-        return a[-1] == b[-2:][0] and _broadcast([a[:-2], b[:-2]])
-    return _broadcast(sizes)
-
-
-def _broadcast(sizes: list[list[Any]]) -> bool:
-    """Whether axes that meet have one size, or 1."""
-    turned = itertools.zip_longest(*(reversed(each) for each in sizes), fillvalue=1)
-    return all(len(set(axes) - {1}) <= 1 for axes in turned)
-
-
-def _without(axis: int, shape: list[Any]) -> list[Any]:
-    axis %= len(shape)
-    return [*shape[:axis], *shape[axis + 1 :]]
+        if transfer.concat(shapes, axis, sizes) is None:
+            return False
+    elif node.op_type == "MatMul" and not node.domain:
+        a, b = shapes
+        transfer.matmul(a, b, sizes)
+    else:
+        transfer.broadcast(shapes, sizes.spread)
+    return all(one == other for one, other in sizes.pairs)
 
 
 def _rename(model: ir.Model, changes: dict[ir.Value, dict[str, str]]) -> None:
