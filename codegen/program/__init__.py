@@ -54,6 +54,7 @@ from burnish.codegen.program.plan import (
     Program,
     called_by,
     callee,
+    contained,
     held,
 )
 from burnish.codegen.program.pruning import (
@@ -113,6 +114,7 @@ __all__ = [
     "attributes_used",
     "called_by",
     "callee",
+    "contained",
     "defined",
     "demand_order",
     "every_expression",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from burnish.codegen.program.dataflow import demand_order
 from burnish.codegen.program.expressions import (
     Call,
     ListOrTuple,
@@ -75,6 +76,16 @@ def called_by(constructors: Iterable[Expression]) -> list[str]:
     """The functions and classes that constructors call, each once, in order."""
     parts = chain.from_iterable(map(walk, constructors))
     return list(dict.fromkeys(e.function for e in parts if isinstance(e, Call)))
+
+
+def contained(root: ClassPlan, known: Mapping[str, ClassPlan]) -> list[ClassPlan]:
+    """The known classes that a class contains at any depth, in their order."""
+
+    def inside(plan: ClassPlan) -> list[ClassPlan]:
+        return [known[name] for name in plan.calls() if name in known]
+
+    found = set(demand_order(inside(root), inside))
+    return [plan for plan in known.values() if plan in found]
 
 
 def callee(made: Expression | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from burnish.codegen.arrange.analysis.schedule import as_needed
 from burnish.codegen.arrange.analysis.structural_hash import signature
-from burnish.codegen.program import ClassPlan, Expression, callee, demand_order
+from burnish.codegen.program import ClassPlan, Expression, callee, contained
 
 
 class ClassTable:
@@ -35,10 +35,4 @@ class ClassTable:
 
     def used_by(self, model: ClassPlan) -> list[ClassPlan]:
         """The classes that the model contains, in the order of their building."""
-        known = {plan.name: plan for plan in self.classes.values()}
-
-        def inside(plan: ClassPlan) -> list[ClassPlan]:
-            return [known[name] for name in plan.calls() if name in known]
-
-        used = set(demand_order([model], inside))
-        return [plan for plan in known.values() if plan in used]
+        return contained(model, {plan.name: plan for plan in self.classes.values()})

@@ -22,7 +22,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
     callee,
-    demand_order,
+    contained,
     reads,
 )
 
@@ -41,7 +41,8 @@ def handed_on(classes: Sequence[ClassPlan]) -> list[ClassPlan] | None:
             if isinstance(made, ListOrTuple) and len(made.items) > 1:
                 new = _Row(known, plan.name, name).run()
                 known, changed = (known, changed) if new is None else (new, True)
-    return _reached(known, classes[-1].name) if changed else None
+    model = known[classes[-1].name]
+    return [*contained(model, known), model] if changed else None
 
 
 @dataclass(frozen=True)
@@ -243,14 +244,3 @@ def _with_part(plan: ClassPlan, path: Path, name: str) -> list[tuple[str, Expres
     else:
         members[str(path[0])] = _renamed(made, name)
     return list(members.items())
-
-
-def _reached(known: dict[str, ClassPlan], root: str) -> list[ClassPlan]:
-    """The classes that the model contains, in topological order."""
-
-    def inner(name: str) -> list[str]:
-        return [called for called in known[name].calls() if called in known]
-
-    found = set(demand_order([root], inner)) - {root}
-    plans = [plan for name, plan in known.items() if name in found]
-    return [*plans, known[root]]
