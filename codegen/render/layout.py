@@ -128,9 +128,13 @@ def _chain(prefix: str, links: list[str], indent: int, suffix: str) -> list[str]
         lines[-1] += suffix
         return [" " * indent + line for line in lines]
     pad = " " * indent
-    whole = f"{pad}    {''.join(links)}"
-    inside = [whole] if fits(whole) else [f"{pad}    {link}" for link in links]
-    return [f"{pad}{prefix}(", *inside, f"{pad})"]
+    return [f"{pad}{prefix}(", *_inside("", links, pad), f"{pad})"]
+
+
+def _inside(between: str, words: list[str], pad: str) -> list[str]:
+    """What brackets hold: on one line, or a line for each word."""
+    whole = f"{pad}    {between.join(words)}"
+    return [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
 
 
 def _bracketed_chain(
@@ -140,8 +144,7 @@ def _bracketed_chain(
     words = operands(expression, names)
     if len(words) == 2 and words[1][-1] in ")]":
         return None
-    whole = f"{pad}    {' '.join(words)}"
-    inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
+    inside = _inside(" ", words, pad)
     if not all(map(fits, inside)):
         if len(words) == 2:
             return None
@@ -181,9 +184,7 @@ def _last_broken(
     head, right = f"{prefix}{first} {operator} ", expression.right
     if last.startswith(f"{operator} (") and isinstance(right, BinOp):
         pad, words = " " * indent, operands(right, names)
-        whole = f"{pad}    {' '.join(words)}"
-        inside = [whole] if fits(whole) else [f"{pad}    {word}" for word in words]
-        lines = [f"{pad}{head}(", *inside, f"{pad})"]
+        lines = [f"{pad}{head}(", *_inside(" ", words, pad), f"{pad})"]
     else:
         lines = laid_out(head, right, names, indent)
     return lines if all(map(fits, lines)) else None

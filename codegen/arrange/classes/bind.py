@@ -147,26 +147,18 @@ class Body:
         self.notes.append(Note("decide", words, scope_of(group)))
 
 
+@dataclass(eq=False)
 class Owner:
     """Replaces layers and weights by the attributes that hold them."""
 
-    def __init__(
-        self,
-        hints: Hints,
-        labels: Labels,
-        members: Members,
-        uses: Counter[Weight],
-        sizes: dict[Value, Value],
-        home: Path | None,
-    ):
-        self.hints = hints
-        self.labels = labels
-        self.members = members
-        self.uses = uses
-        self.sizes = sizes
-        self.home = home
-        self.attributes: dict[Hashable, Expression] = {}
-        self.outside: dict[Weight, Value] = {}
+    hints: Hints
+    labels: Labels
+    members: Members
+    uses: Counter[Weight]
+    sizes: dict[Value, Value]
+    home: Path | None
+    attributes: dict[Hashable, Expression] = field(default_factory=dict)
+    outside: dict[Weight, Value] = field(default_factory=dict)
 
     def __call__(self, expression: Expression) -> Expression:
         if isinstance(expression, Layer):

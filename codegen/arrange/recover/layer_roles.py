@@ -84,7 +84,8 @@ class Roles:
             return (
                 INCEPTION if kind == "ConvBlock" and self._joins(statements) else kind
             )
-        return "MLP" if count == len(list(_linears(statements))) > 1 else "Block"
+        linears = [e for s in statements for e in layers_of(s) if e.kind == "Linear"]
+        return "MLP" if count == len(linears) > 1 else "Block"
 
     def _joins(self, statements: Sequence[Statement]) -> bool:
         """Whether three or more branches end in one tensor, side by side."""
@@ -302,10 +303,6 @@ def is_conv(layer: Layer) -> bool:
 
 def _is_small(layer: Layer) -> bool:
     return layer.args[2:3] in ((1,), ((1, 1),))
-
-
-def _linears(statements: Sequence[Statement]) -> Iterable[Layer]:
-    return (e for s in statements for e in layers_of(s) if e.kind == "Linear")
 
 
 def _sums(statements: Sequence[Statement]) -> bool:
