@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ _INFINITE = 1e300
 _EMPTY: tuple[Any, ...] = (None, False, [], {}, "")
 
 
+@dataclass(eq=False)
 class Config:
     """The keys of a configuration; every accessor has a default for a missing key.
 
@@ -29,16 +31,13 @@ class Config:
     stored: the weights by name, which decide what the configuration leaves open.
     """
 
-    def __init__(
-        self, values: dict[str, Any], where: str, stored: Mapping[str, Any]
-    ) -> None:
-        self.values = values
-        self.where = where
-        self.generation: Mapping[str, Any] = {}
-        self.stored = stored
-        self.read: set[str] = set()
-        self.problems: list[str] = []
-        self.notes: list[str] = []
+    values: dict[str, Any]
+    where: str
+    stored: Mapping[str, Any]
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def holds(self, *endings: str) -> bool:
         """Whether a weight's name ends with one of these."""
@@ -173,9 +172,8 @@ class Config:
         if not isinstance(value, dict):
             self.refuse(key, "an object", value)
             value = {}
-        made = Config(value, f"{self.where}: {key}", self.stored)
-        made.problems = self.problems
-        return made
+        where = f"{self.where}: {key}"
+        return Config(value, where, self.stored, problems=self.problems)
 
     def labels(self) -> int:
         """The number of classes."""

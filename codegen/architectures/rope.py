@@ -12,7 +12,7 @@ _KINDS = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 
 
 def rope_values(
-    config: Config, size: int, positions: int, theta: float = 10000.0
+    config: Config, size: int, positions: int
 ) -> tuple[dict[str, Any], float]:
     """Template variables, and the fraction of each head that is rotated.
 
@@ -34,7 +34,7 @@ def rope_values(
     )
     made = {
         "kind": kind,
-        "theta": new.number("rope_theta", config.number("rope_theta", theta)),
+        "theta": new.number("rope_theta", config.number("rope_theta", 10000.0)),
         "attention": "",
     }
     rotated = int(size * share)
