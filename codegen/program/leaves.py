@@ -166,9 +166,9 @@ class Host(Expression):
         return Host(changed, self.dtype)
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything below it, each before what it is made of."""
-    waiting = [expression]
+def walk(*expressions: Expression) -> Iterator[Expression]:
+    """The expressions and everything below them, each before what it is made of."""
+    waiting = [*reversed(expressions)]
     while waiting:
         expression = waiting.pop()
         yield expression

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from burnish.codegen.program.expressions import SelfAttr
 from burnish.codegen.program.leaves import Change, Expression, Literal, Value, walk
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class Loop(Statement):
 
 def every_expression(of: Block | Statement) -> Iterator[Expression]:
     """Every expression of a block or statement and of the blocks inside, with parts."""
-    return _within(of, walk)
+    return walk(*_roots(of))
 
 
 def attributes_used(block: Block) -> Iterator[str]:
@@ -159,23 +157,17 @@ def attributes_used(block: Block) -> Iterator[str]:
 
     A weight is read by its operation, after the operation's other operands.
     """
-    return _within(block, _taken)
+    return (name for root in _roots(block) for name in _taken(root))
 
 
-def _within(
-    of: Block | Statement, parts: Callable[[Expression], Iterator[T]]
-) -> Iterator[T]:
-    """The parts of each expression, in the order of the statements."""
-    waiting: list[Block | Statement | Iterable[Expression]] = [of]
-    while waiting:
-        at = waiting.pop()
-        if isinstance(at, Block):
-            waiting += (at.results, *reversed(at.statements))
-        elif isinstance(at, Statement):
-            waiting += (*reversed(at.blocks()), at.expressions())
-        else:
-            for expression in at:
-                yield from parts(expression)
+def _roots(of: Block | Statement) -> tuple[Expression, ...]:
+    """The whole expressions, in the order of the statements."""
+    if isinstance(of, Block):
+        return *(e for s in of.statements for e in _roots(s)), *of.results
+    found = of.expressions()
+    for block in of.blocks():
+        found += _roots(block)
+    return found
 
 
 def _taken(expression: Expression) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from burnish.codegen.arrange.analysis.structural_hash import (
@@ -65,8 +65,14 @@ def repeated_units(cuts: Cuts, roles: Roles) -> list[Unit]:
     best: list[Unit] = []
     most = 0
     chosen: list[Segment] = []
+    tried: set[Hashable] = set()
     for reach in _REACHES:
-        segments = _parts(cuts.segments(reach), cuts.flow)
+        plain = cuts.segments(reach)
+        cut = tuple((*s.statements, None, s.entry, s.exit) for s in plain)
+        if cut in tried:  # a longer reach often cuts as the shorter one did
+            continue
+        tried.add(cut)
+        segments = _parts(plain, cuts.flow)
         for word, worth in ((_kind_or_form, 5), (_form, 4)):
             units = _units(segments, [word(segment, roles) for segment in segments])
             if (saved := _saved(units) * worth) > most:  # kinds may still become one
