@@ -2,6 +2,7 @@
 
 import json
 import sys
+from cProfile import Profile
 
 import numpy as np
 import onnx_ir as ir
@@ -272,25 +273,16 @@ GRAPHS = [
 
 def work(path):
     """How many calls the interpreter makes to generate source."""
-    count = 0
-
-    def heard(_frame, event, _argument):
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(heard)
-    try:
+    with Profile() as profile:
         pipeline.generate(path)
-    finally:
-        sys.setprofile(None)
-    return count
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 @pytest.mark.parametrize("build", GRAPHS, ids=lambda build: build.__name__)
 def test_work_grows_with_the_graph(build, tmp_path):
     """Twice the nodes are twice the work, and not four times."""
     path, taken = tmp_path / "model.onnx", []
-    for count in (40, 40, 80, 160):  # once more, since the first imports
+    for count in (8, 40, 80, 160):  # the first imports
         path.write_bytes(build(count).SerializeToString())
         taken.append(work(path))
     _, one, two, four = taken
@@ -316,7 +308,7 @@ def lines(action):
 
 @pytest.mark.parametrize("build", [calls, functions])
 def test_inlining_grows_with_what_is_called(build):
-    models = [ir.from_proto(build(count)) for count in (100, 200, 400)]
+    models = [ir.from_proto(build(count)) for count in (50, 100, 200)]
     one, two, four = (lines(lambda m=made: inline_calls(m)) for made in models)
-    assert [len(made.graph) for made in models] == [100, 200, 400]
+    assert [len(made.graph) for made in models] == [50, 100, 200]
     assert four - two < 2.2 * (two - one)
