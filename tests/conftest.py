@@ -8,13 +8,14 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from types import ModuleType
 
 import pytest
 from hypothesis import settings
 
-from tests.harness import kept
+from tests.harness import kept, ruff
 
 # One process a core runs tests: threads of BLAS in each would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -82,6 +83,13 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _linted() -> Iterator[None]:
+    """Format and lint at once what the module's tests have left for it."""
+    yield
+    ruff.lint_waiting()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from burnish.codegen.program import Block, ClassPlan, Plan, Value, pruned
 from burnish.codegen.render.page import Header, render
 from tests.harness.examples import examples
 from tests.harness.programs import FUNCTIONS, meaning, programs
-from tests.harness.ruff import complaints, formatted
+from tests.harness.ruff import lint_later
 
 HEADER = Header("title", ("Imported.",), (), {})
 MANY = settings(
@@ -48,5 +48,4 @@ def test_source_means_what_the_program_means(program, numbers):
 @given(programs())
 def test_ruff_has_no_wish(program):
     text = source(*program)
-    assert formatted(text) == text
-    assert complaints(text) == ""
+    lint_later(text)
