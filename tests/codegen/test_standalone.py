@@ -1,6 +1,7 @@
 """One file for NumPy alone: the numbers of the package, bit for bit."""
 
 import ast
+import functools
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,6 +26,12 @@ from tests.harness.ruff import complaints
 _SELECT = "E,I,F401,F404,F5,F6,F7,F8"
 
 MNIST = BY_MODULE["mnist"]
+
+
+@functools.cache
+def one_file(entry: Entry, *, tables: bool) -> str:
+    """The model of an entry as one file."""
+    return standalone(entry.source.read_text(), tables=tables)
 
 
 def outputs_of(model: Any, call: list[np.ndarray]) -> list[np.ndarray]:
@@ -61,7 +68,7 @@ def test_every_model_of_the_gallery_runs_with_numpy_alone(
         if item.is_loaded:  # no file is needed here: any numbers do
             item.assign(np.zeros(item.shape, item.dtype))
     source, weights = tmp_path / "one.py", tmp_path / "w.safetensors"
-    source.write_text(standalone(entry.source.read_text(), tables=tables))
+    source.write_text(one_file(entry, tables=tables))
     model.save_file(weights)
     calls = [list(feed.values()) for feed in feeds(entry.folder)][:1]
     expected = [outputs_of(model, call) for call in calls]
@@ -70,7 +77,7 @@ def test_every_model_of_the_gallery_runs_with_numpy_alone(
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.module)
 def test_a_linter_finds_nothing_in_one_file(entry: Entry) -> None:
-    assert complaints(standalone(entry.source.read_text()), _SELECT) == ""
+    assert complaints(one_file(entry, tables=False), _SELECT) == ""
 
 
 def names_in(text: str) -> set[str]:
@@ -83,12 +90,12 @@ def names_in(text: str) -> set[str]:
 
 
 def test_nothing_of_training_is_in_the_file() -> None:
-    found = names_in(standalone(MNIST.source.read_text()))
+    found = names_in(one_file(MNIST, tables=False))
     assert not found & {"burnish", "cupy", "vjp", "Node", "recording", "is_autodiff"}
 
 
 def test_what_is_not_used_is_not_there() -> None:
-    found = names_in(standalone(MNIST.source.read_text()))
+    found = names_in(one_file(MNIST, tables=False))
     assert not found & {"LSTM", "softmax", "gelu", "QuantScheme", "layer_norm"}
 
 
@@ -139,7 +146,7 @@ except one.RecordError as error:
 
 def test_the_class_is_none_of_the_package() -> None:
     space: dict[str, Any] = {"__name__": "one"}
-    exec(standalone(MNIST.source.read_text()), space)
+    exec(one_file(MNIST, tables=False), space)
     assert not issubclass(space["Model"], nn.Module)
 
 
