@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from burnish.codegen.ops.rule.expressions import (
@@ -36,8 +37,10 @@ from burnish.codegen.program import (
     Weight,
 )
 
+_activation = partial(onnx_op, traits=ELEMENTWISE | ACTIVATION)
 
-@onnx_op("Relu", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("relu", "ReLU"))
+
+@_activation("Relu", since=6, twin=Twin("relu", "ReLU"))
 def relu(X: Expression) -> Result:
     return call("relu", X)
 
@@ -72,51 +75,39 @@ def softplus(X: Expression) -> Result:
     return call("softplus", X)
 
 
-@onnx_op("Softsign", traits=ELEMENTWISE | ACTIVATION, twin=Twin("softsign", "Softsign"))
+@_activation("Softsign", twin=Twin("softsign", "Softsign"))
 def softsign(input_: Expression) -> Result:
     return call("softsign", input_)
 
 
-@onnx_op(
-    "HardSwish", traits=ELEMENTWISE | ACTIVATION, twin=Twin("hard_swish", "Hardswish")
-)
+@_activation("HardSwish", twin=Twin("hard_swish", "Hardswish"))
 def hard_swish(X: Expression) -> Result:
     return call("hard_swish", X)
 
 
-@onnx_op("Mish", traits=ELEMENTWISE | ACTIVATION, twin=Twin("mish", "Mish"))
+@_activation("Mish", twin=Twin("mish", "Mish"))
 def mish(X: Expression) -> Result:
     return call("mish", X)
 
 
-@onnx_op(
-    "LeakyRelu",
-    since=6,
-    traits=ELEMENTWISE | ACTIVATION,
-    twin=Twin("leaky_relu", "LeakyReLU", {"negative_slope": ""}),
+@_activation(
+    "LeakyRelu", since=6, twin=Twin("leaky_relu", "LeakyReLU", {"negative_slope": ""})
 )
 def leaky_relu(X: Expression, *, alpha: float = 0.01) -> Result:
     return call("leaky_relu", X, negative_slope=alpha)
 
 
-@onnx_op(
-    "Elu",
-    since=6,
-    traits=ELEMENTWISE | ACTIVATION,
-    twin=Twin("elu", "ELU", {"alpha": ""}),
-)
+@_activation("Elu", since=6, twin=Twin("elu", "ELU", {"alpha": ""}))
 def elu(X: Expression, *, alpha: float = 1.0) -> Result:
     return call("elu", X, alpha=alpha)
 
 
-@onnx_op(
-    "Celu", traits=ELEMENTWISE | ACTIVATION, twin=Twin("celu", "CELU", {"alpha": ""})
-)
+@_activation("Celu", twin=Twin("celu", "CELU", {"alpha": ""}))
 def celu(X: Expression, *, alpha: float = 1.0) -> Result:
     return call("celu", X, alpha=alpha)
 
 
-@onnx_op("Selu", since=6, traits=ELEMENTWISE | ACTIVATION, twin=Twin("selu", "SELU"))
+@_activation("Selu", since=6, twin=Twin("selu", "SELU"))
 def selu(
     X: Expression,
     *,
@@ -126,39 +117,31 @@ def selu(
     return call("selu", X, alpha=alpha, gamma=gamma)
 
 
-@onnx_op(
-    "HardSigmoid",
-    since=6,
-    traits=ELEMENTWISE | ACTIVATION,
-)
+@_activation("HardSigmoid", since=6)
 def hard_sigmoid(X: Expression, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
     if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
         return layer("Hardsigmoid", (), {}, {}, X)
     return call("hard_sigmoid", X, alpha=alpha, beta=beta)
 
 
-@onnx_op("ThresholdedRelu", traits=ELEMENTWISE | ACTIVATION)
+@_activation("ThresholdedRelu")
 def thresholded_relu(X: Expression, *, alpha: float = 1.0) -> Result:
     return call("thresholded_relu", X, alpha=alpha)
 
 
-@onnx_op("Swish", traits=ELEMENTWISE | ACTIVATION, twin=Twin("silu", "SiLU"))
+@_activation("Swish", twin=Twin("silu", "SiLU"))
 def swish(X: Expression, *, alpha: float = 1.0) -> Result:
     if alpha == 1:
         return call("silu", X)
     return call("swish", X, alpha=alpha)
 
 
-@onnx_op("Shrink", traits=ELEMENTWISE | ACTIVATION)
+@_activation("Shrink")
 def shrink(input_: Expression, *, lambd: float = 0.5, bias: float = 0.0) -> Result:
     return integers_kept(call("shrink", input_, lambd=lambd, bias=bias), input_.dtype)
 
 
-@onnx_op(
-    "Gelu",
-    traits=ELEMENTWISE | ACTIVATION,
-    twin=Twin("gelu", "GELU", {"approximate": "approximate"}),
-)
+@_activation("Gelu", twin=Twin("gelu", "GELU", {"approximate": "approximate"}))
 def gelu(X: Expression, *, approximate: str = "none") -> Result:
     return call("gelu", X, approximate=approximate)
 
@@ -280,17 +263,12 @@ def _dropout(
     return infix("*", data, kept), infix("!=", kept, Literal(0))
 
 
-@onnx_op("Softplus", domain="burnish", traits=ELEMENTWISE | ACTIVATION)
+@_activation("Softplus", domain="burnish")
 def softplus_with_factor(x: Expression, *, beta: float) -> Result:
     return layer("Softplus", (), {"beta": beta}, {}, x)
 
 
-@onnx_op(
-    "LogSigmoid",
-    domain="burnish",
-    traits=ELEMENTWISE | ACTIVATION,
-    twin=Twin("log_sigmoid", "LogSigmoid"),
-)
+@_activation("LogSigmoid", domain="burnish", twin=Twin("log_sigmoid", "LogSigmoid"))
 def log_sigmoid(x: Expression) -> Result:
     return call("log_sigmoid", x)
 

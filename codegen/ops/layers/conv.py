@@ -44,8 +44,7 @@ def conv(
     if owned(W, B) and isinstance(W, Weight) and rank in (1, 2, 3):
         out_channels, in_channels, *kernel = W.shape
         sizes = (in_channels * group, out_channels, alike(kernel))
-        weights = {"weight": W} | ({"bias": B} if isinstance(B, Weight) else {})
-        return layer(f"Conv{rank}d", sizes, options | _bias(B), weights, X)
+        return _layer(f"Conv{rank}d", sizes, options, W, B, X)
     return call("conv", X, W, B, **options)
 
 
@@ -94,8 +93,7 @@ def conv_transpose(
     if owned(W, B) and isinstance(W, Weight) and rank in (1, 2, 3) and known_pads:
         in_channels, out_channels, *kernel = W.shape
         sizes = (in_channels, out_channels * group, alike(kernel))
-        weights = {"weight": W} | ({"bias": B} if isinstance(B, Weight) else {})
-        return layer(f"ConvTranspose{rank}d", sizes, options | _bias(B), weights, X)
+        return _layer(f"ConvTranspose{rank}d", sizes, options, W, B, X)
     return call("conv_transpose", X, W, B, **options)
 
 
@@ -190,5 +188,13 @@ def _shared(totals: list[Any], auto_pad: str) -> Any:
     return padding("NOTSET", [p[0] for p in pads] + [p[1] for p in pads], len(pads))
 
 
-def _bias(B: Expression | None) -> dict[str, Any]:
-    return {} if B is not None else {"bias": False}
+def _layer(
+    kind: str,
+    sizes: tuple[Any, ...],
+    options: dict[str, Any],
+    weight: Weight,
+    bias: Expression | None,
+    x: Expression,
+) -> Result:
+    weights = {"weight": weight} | ({"bias": bias} if isinstance(bias, Weight) else {})
+    return layer(kind, sizes, options | {"bias": bias is not None}, weights, x)

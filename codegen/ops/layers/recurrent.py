@@ -6,6 +6,7 @@ layers' results are (T, N, D * H). ONNX's gates stand in another order.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,16 @@ from burnish.codegen.program import (
 
 _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of PyTorch's gates (i f g o; r z n) among ONNX's (i o f c; z r h)."""
-
-
-@onnx_op(
-    "LSTM",
+_declared = partial(
+    onnx_op,
     since=7,
     traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
     macs=costs.recurrent,
     weights=(1, 2, 3),
 )
+
+
+@_declared("LSTM")
 def lstm(
     X: Expression,
     W: Expression,
@@ -64,7 +66,6 @@ def lstm(
     states = _states(initial_h, initial_c)
     fits = P is None and sequence_lens is None and states is not None
     if plain and fits and direction != "reverse" and owned(W, R, B):
-        assert isinstance(W, Weight)
         made = _layer("LSTM", X, W, R, B, states or (), {}, node)
         if made is not None:
             return made
@@ -84,13 +85,7 @@ def lstm(
     return _outputs(parts, ("y", "h", "c"), node)
 
 
-@onnx_op(
-    "GRU",
-    since=7,
-    traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
-    macs=costs.recurrent,
-    weights=(1, 2, 3),
-)
+@_declared("GRU")
 def gru(
     X: Expression,
     W: Expression,
@@ -112,7 +107,6 @@ def gru(
     usual = _usual(activations, ["Sigmoid", "Tanh"])
     plain = usual and clip is None and linear_before_reset and not layout
     if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
-        assert isinstance(W, Weight)
         made = _layer("GRU", X, W, R, B, _states(initial_h) or (), {}, node)
         if made is not None:
             return made
@@ -130,13 +124,7 @@ def gru(
     return _outputs(parts, ("y", "h"), node)
 
 
-@onnx_op(
-    "RNN",
-    since=7,
-    traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
-    macs=costs.recurrent,
-    weights=(1, 2, 3),
-)
+@_declared("RNN")
 def rnn(
     X: Expression,
     W: Expression,
@@ -158,7 +146,6 @@ def rnn(
     relu = _usual(list(activations), ["Relu"])
     plain = (usual or relu) and clip is None and not layout
     if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
-        assert isinstance(W, Weight)
         options = {"nonlinearity": "relu"} if relu else {}
         made = _layer("RNN", X, W, R, B, _states(initial_h) or (), options, node)
         if made is not None:
@@ -265,13 +252,14 @@ def _outputs(parts: Expression, hints: tuple[str, ...], node: NodeContext) -> Re
 def _layer(
     kind: str,
     x: Expression,
-    W: Weight,
+    W: Expression,
     R: Expression,
     B: Expression | None,
     states: tuple[Expression, ...],
     options: dict[str, Any],
     node: NodeContext,
 ) -> Result | None:
+    assert isinstance(W, Weight)
     directions = W.shape[0]
     hidden, inputs = _sizes(kind, W)
     weights = _weights(kind, 0, W, R, B) | _rounding(W, node)
