@@ -9,6 +9,7 @@ leaves is brought into the first form (`tensorflow`).
 from __future__ import annotations
 
 import ast
+import re
 
 import onnx_ir as ir
 
@@ -21,6 +22,9 @@ _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 #: `self.layers[1:](x)` calls a Sequential of that name, whose layers keep theirs.
 _CUT = "slice("
+#: What onnxruntime adds to the name of the node that it fused:
+#: "/fc/MatMul/MatMulAddFusion".
+_FUSED = re.compile(r"/[A-Z]\w*Fusion/?$")
 #: Levels of modules; a path of more is none that a person wrote.
 _DEEPEST = 64
 
@@ -74,7 +78,7 @@ def scope_of_name(name: str) -> Scope:
     if not name.startswith("/"):
         return ()
     path: list[str] = []
-    for component in name.strip("/").split("/")[:-1]:
+    for component in _FUSED.sub("", name).strip("/").split("/")[:-1]:
         parts = component.split(".")
         known = max(k for k in range(len(parts)) if path[len(path) - k :] == parts[:k])
         path += parts[known:]

@@ -6,6 +6,7 @@ import pytest
 
 from burnish import ops
 from burnish.codegen.names import authorship
+from burnish.codegen.scopes import scope_of_name
 
 WEIGHTS = [
     # name, is a path, an exporter's, only a number
@@ -122,3 +123,9 @@ def test_the_module_that_a_path_is_of(path, owner):
 )
 def test_a_word_and_a_number_is_a_count(name, counts):
     assert authorship.is_count(name) is counts
+
+
+@pytest.mark.parametrize("fused", ["", "/MatMulAddFusion", "/MatMulScaleFusion/"])
+def test_what_onnxruntime_adds_to_the_name_of_a_fused_node_is_no_module(fused):
+    scope = scope_of_name(f"/layers.0/fc/MatMul{fused}")
+    assert [level.name for level in scope] == ["layers", "0", "fc"]

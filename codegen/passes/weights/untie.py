@@ -6,10 +6,12 @@ is a weight of its own, unless a module that is called again reads it. The newer
 and both for transposed ones, leave no trace but the scopes: what modules of one list
 read in the same place ("layers.0.norm", "layers.1.norm") was one weight each, and so
 was what any modules read whose elements are all the same number: fresh biases and
-scales, which `fresh` knows without scopes too. What each module computes from such a
-weight alone (`-exp(a)`) is merged with it. Tables, too, are merged where some of a
-list's modules have equal ones. What the file itself uses twice stays one, and so does
-what a name says is of a module that none of the readers is in.
+scales, which `fresh` knows without scopes too. Simplifiers merge equal weights as well
+and drop the scopes: the name of the bias beside a weight is of its layer then. What
+each module computes from such a weight alone (`-exp(a)`) is merged with it. Tables,
+too, are merged where some of a list's modules have equal ones. What the file itself
+uses twice stays one, and so does what a name says is of a module that none of the
+readers is in.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from burnish.codegen.weights import constants, origin
 _Path = tuple[str, ...]
 
 _PARAMETER = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
+#: What a layer's weight has beside it, and the other way round.
+_BESIDE = re.compile(r"([A-Za-z_]\w*(?:\.\w+)+)\.(?:in_proj_)?(?:weight|bias)")
 _COUNTED = re.compile(r"(val_|onnx::\w+_)\d+")
 #: Values that torch's older exporter computed from weights, such as a folded norm.
 _FOLDED = re.compile(r"onnx::\w+_\d+")
@@ -74,7 +78,7 @@ def _by_scopes(
     for node, index in value.uses():
         if not named and not (_COUNTED.fullmatch(name) and node.op_type in _WEIGHTED):
             return False
-        path = _path(node)
+        path = _path(node) or _layer_beside(node, index)
         again = (p for p in places if _is_called_again(p, path, parameters))
         places[next(again, path)].append((node, index))
     shapes = set(map(_without_numbers, places))
@@ -128,6 +132,17 @@ def _computed_apart(model: ir.Model, account: Account) -> bool:
 def _put_beside(node: ir.Node, reader: ir.Node) -> None:
     node.name = reader.name
     node.metadata_props.update(reader.metadata_props)
+
+
+def _layer_beside(node: ir.Node, index: int) -> _Path:
+    """The layer that the name of the weight or bias beside an operand is of."""
+    beside = [value for i, value in enumerate(node.inputs) if i != index]
+    readers = [user for user, _ in node.outputs[0].uses()]
+    if node.op_type == "MatMul" and len(readers) == 1 and readers[0].op_type == "Add":
+        beside += readers[0].inputs
+    names = (v.name or "" for v in beside if v is not None and v.is_initializer())
+    found = next(filter(None, map(_BESIDE.fullmatch, names)), None)
+    return tuple(found[1].split(".")) if found else ()
 
 
 def _is_a_readers(name: str, places: Iterable[_Path]) -> bool:

@@ -169,6 +169,36 @@ def test_transposed_weights_of_the_older_exporter_are_untied_by_node_names():
     assert found == ["onnx::MatMul_41", "onnx::MatMul_1000000"]
 
 
+@pytest.mark.parametrize("name", ["l.0.fc.weight", "onnx::Gemm_41"])
+def test_weights_that_a_simplifier_merged_are_of_the_layers_whose_biases_are_beside(
+    name: str,
+):
+    text = "a = Gemm(x, shared, b0) b = MatMul(a, shared) y = Add(b, b1)"
+    weights = {"shared": np.eye(3, dtype=np.float32)}
+    weights |= {f"b{i}": np.full(3, i + 2, np.float32) for i in range(2)}
+    model = model_of(text, weights=weights, x="2, 3")
+    values = model.graph.initializers
+    values["shared"].name = name
+    for i in range(2):
+        values[f"b{i}"].name = f"l.{i}.fc.bias"
+    assert untie_weights(model, Account())
+    assert not untie_weights(model, Account())
+    other = "l.1.fc.weight" if name.startswith("l") else "onnx::Gemm_1000000"
+    assert [node.inputs[1].name for node in model.graph][:2] == [name, other]
+
+
+def test_weights_beside_biases_of_two_kinds_stay_tied():
+    """An output layer with a bias of its own that is tied to another layer."""
+    text = "a = Gemm(x, shared, b0) y = Gemm(a, shared, b1)"
+    weights = {"shared": np.eye(3, dtype=np.float32)}
+    weights |= {f"b{i}": np.full(3, i + 2, np.float32) for i in range(2)}
+    model = model_of(text, weights=weights, x="2, 3")
+    values = model.graph.initializers
+    values["shared"].name = "embed.weight"
+    values["b0"].name, values["b1"].name = "embed.bias", "head.decoder.bias"
+    assert not untie_weights(model, Account())
+
+
 def test_a_value_that_onnx_ir_names_is_none_of_the_weights():
     """PyTorch's exporter calls weights `val_0`, as onnx_ir calls what has no name."""
     weight = ir.Value(name="val_0", const_value=ir.tensor(np.ones(2, np.float32)))
