@@ -85,7 +85,10 @@ def _runtime(path: Path) -> tuple[Compute, str]:
     try:
         session = _session(runtime, path, exact="1")
     except Exception:  # it fails for some files that it takes as they are
-        session = _session(runtime, path, exact="0")
+        try:
+            session = _session(runtime, path, exact="0")
+        except Exception:  # some that it wrote itself, it optimizes no second time
+            session = _session(runtime, path, exact="0", fused=False)
     return lambda feeds: session.run(None, feeds), runtime.__version__
 
 

@@ -197,6 +197,25 @@ def test_onnx_answers_where_onnxruntime_does_not(model, module, monkeypatch):
     assert report.reference == f"onnx {onnx.__version__}"
 
 
+@pytest.mark.oracle
+def test_onnxruntime_answers_for_a_file_that_it_cannot_optimize_again(
+    model, module, monkeypatch
+):
+    runtime = pytest.importorskip("onnxruntime")
+    levels = runtime.GraphOptimizationLevel
+    started = runtime.InferenceSession
+
+    def session(path, options, **others):
+        if options.graph_optimization_level != levels.ORT_DISABLE_ALL:
+            raise RuntimeError("attempt to replace the existing tensor")
+        return started(path, options, **others)
+
+    monkeypatch.setattr(runtime, "InferenceSession", session)
+    report = verify(model, module())
+    assert report.agrees
+    assert report.reference == f"onnxruntime {runtime.__version__}"
+
+
 def test_the_default_domain_may_have_its_name(model, module):
     proto = onnx.load(model)
     proto.opset_import[0].domain = "ai.onnx"
