@@ -14,6 +14,7 @@ from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 
 _PLAIN = frozenset(("Cast", "Identity"))
+_WHOLE = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 
 
 def loop_states(model: ir.Model, account: Account) -> bool:
@@ -68,6 +69,8 @@ def _count(node: ir.Node) -> bool:
     counted = [s for s in _states(node) if _plain(s[2]) is counter and _counts(*s[1:3])]
     if not counted or limit is not same or limit.shape is None or limit.shape.rank():
         return False
+    if limit.dtype not in _WHOLE:  # `i < 2.5` holds three times
+        return False
     start, inside = counted[0][:2]
     if not _is_zero(first) or not _is_zero(start) or inside.dtype is None:
         return False
@@ -116,7 +119,7 @@ def _counts(inside: ir.Value, after: ir.Value) -> bool:
     maker = g.behind_identities(after).producer()
     if maker is None or maker.op_type != "Add" or maker.domain:
         return False
-    if inside.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+    if inside.dtype not in _WHOLE:
         return False
     numbers = [g.scalar(v) for v in maker.inputs if v is not inside]
     return numbers == [1]

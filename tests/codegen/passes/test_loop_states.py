@@ -104,3 +104,20 @@ def test_other_conditions_stay(old: str, new: str, tmp_path: Path) -> None:
 def test_products_of_an_author_are_no_choice(tmp_path: Path) -> None:
     text = _source(masked(TEXT.replace("Select_0", "sums")), tmp_path)
     assert "ops.where" not in text
+
+
+def test_a_limit_that_is_no_whole_number_stays(tmp_path: Path) -> None:
+    changes = {
+        "masked (": "masked (float most, ",
+        "  most = Cast<to = 1>(short)\n": "",
+        "short, W)": "most, W)",
+        "int32 n": "float n",
+    }
+    text = TEXT
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    source, made = source_of(masked(text), tmp_path)
+    assert "while " in source, source
+    x, mask = floats(5, 2, 4, seed=2), np.ones((5, 2, 1), bool)
+    assert np.asarray(made(np.float32(2.5), x, mask)[0]).shape[0] == 3
