@@ -24,7 +24,7 @@ from burnish.capture.reach import Reach
 from burnish.capture.signature import FIXED, argument_names, form_of
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
-from burnish.capture.watch import Before, Watch
+from burnish.capture.watch import Before, Watch, called
 from burnish.errors import CaptureError
 from burnish.nn.core.module import Module
 
@@ -59,9 +59,17 @@ def written(
 
 
 def record(
-    tape: Tape, function: Callable[..., Any], args: Any, options: Any
+    tape: Tape,
+    function: Callable[..., Any],
+    args: Any,
+    options: Any,
+    *,
+    run: Callable[..., Any] = called,
 ) -> tuple[Any, dict[str, Module], Any]:
     """Run a function for a tape to write down its calls.
+
+    run: calls it with arguments whose containers are the capture's own; unless given,
+    it raises CaptureError where the function changes them.
 
     Returns its form of arguments, the modules that it reaches and the places of its
     results. Raises CaptureError as `capture` does.
@@ -80,7 +88,7 @@ def record(
     before = Before(modules, reach.containers)
     try:
         with rng.observed(tape.drawing), tape.running():
-            made = function(*own_args, **own_options)
+            made = run(function, own_args, own_options)
         if tape.refused:
             raise CaptureError(tape.refused)
         before.check()

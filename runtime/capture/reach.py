@@ -19,7 +19,8 @@ def reached(function: Any) -> dict[str, Module]:
 class Reach:
     """The modules that a function reaches, and whether its names still mean them.
 
-    containers: the lists, dicts and sets that it reaches besides theirs, by name.
+    containers: the lists, dicts and sets that it reaches besides theirs, with names,
+    which closures of several functions may share.
 
     Itself (""), those of the object it belongs to, and those among its arguments, their
     defaults, its globals and what it closes over, in lists, tuples and dicts too;
@@ -30,7 +31,7 @@ class Reach:
         self._seen: set[int] = set()
         self._held: list[tuple[Any, Any, Any]] = []  # (holder, key, what it held)
         self._sizes: list[tuple[Any, int]] = []
-        self.containers: dict[str, Any] = {}
+        self.containers: list[tuple[str, Any]] = []
         self.modules = self._reached(function)
 
     def is_same(self) -> bool:
@@ -105,9 +106,9 @@ class Reach:
         elif isinstance(item, ModuleType):  # a lazy one is slow to say what it lacks
             return {}
         elif isinstance(item, set | deque):
-            self.containers[name] = item
+            self.containers.append((name, item))
         elif isinstance(item, list | tuple | dict):
-            self.containers.setdefault(name, item)
+            self.containers.append((name, item))
             if len(item) <= LONGEST and id(item) not in self._seen:
                 self._seen.add(id(item))
                 found = self._modules(item, _named(name, item))

@@ -6,12 +6,13 @@ modules and parameters there are, their settings and devices, tensors from outsi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
 from burnish.autodiff import recording
 from burnish.capture.containers import SETTINGS, Containers, is_other
+from burnish.capture.signature import argument_names
 from burnish.capture.tape import Tape
 from burnish.errors import CaptureError
 from burnish.kernels.same import Same
@@ -142,21 +143,36 @@ class Watch:
                 _changed("a tensor from outside", "its values are others")
 
 
+def called(function: Any, args: Any, options: Any) -> Any:
+    """The function's results, for containers of arguments that are a capture's own.
+
+    Raises CaptureError where it changes these: the caller's would stay as they are.
+    """
+    containers, names = Containers(), argument_names(function)
+    names += [f"argument {i}" for i in range(len(names), len(args))]
+    for name, item in [*zip(names, args, strict=False), *options.items()]:
+        containers.keep(item, repr(name))
+    made = function(*args, **options)
+    for name in containers.changed():
+        _left(f"changes the items of {name}")
+    return made
+
+
 class Before:
     """Modules' attributes and containers before a capture, to find what it changes.
 
-    others: containers that the function reaches besides those of modules, by name.
+    others: containers that the function reaches besides those of modules, with names.
     """
 
     def __init__(
-        self, modules: dict[str, Module], others: dict[str, Any] | None = None
+        self, modules: dict[str, Module], others: Iterable[tuple[str, Any]] = ()
     ):
         self._kept = [(m, where, dict(vars(m))) for where, m in _everyone(modules)]
         self._containers = Containers()
         for _, where, own in self._kept:
             for name, value in own.items():
                 self._containers.keep(value, f"{name!r} of {where}")
-        for name, value in (others or {}).items():
+        for name, value in others:
             self._containers.keep(value, repr(name))
 
     def check(self) -> None:

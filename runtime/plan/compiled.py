@@ -23,6 +23,7 @@ from burnish.capture import CaptureError, Program, written
 from burnish.capture.reach import Reach
 from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
+from burnish.capture.watch import called
 from burnish.errors import InputError
 from burnish.kernels import check_bf16, library, num_threads
 from burnish.nn.core.param import Stored
@@ -363,20 +364,20 @@ class Compiled(Generic[P, R]):
         except CaptureError:
             if not any(map(_is_number, given)):
                 raise
-        called, tensors = _partial(
+        opened, tensors = _partial(
             self._function, args, options, lambda item: not _is_number(item)
         )
-        return written(_tape(places), called, tuple(tensors), {}), True
+        return written(_tape(places), opened, tuple(tensors), {}), True
 
     def _branches(self, args: Any, options: Any) -> Branches | Unplanned:
         """The plans of calls on a CPU that choose what to do by computed values."""
-        called, tensors = _partial(self._function, args, options, lambda item: True)
+        opened, tensors = _partial(self._function, args, options, lambda item: True)
 
         def plan_of(program: Program) -> Any:
             return self._plan_of(program, {_CPU}, [], False)
 
         try:
-            return Branches(called, tensors, plan_of)
+            return Branches(opened, tensors, plan_of)
         except CaptureError as error:
             return Unplanned(str(error))
 
@@ -453,14 +454,14 @@ def _partial(
 
     shape = mapped((args, options), hole)
 
-    def called(*given: Any) -> Any:
+    def opened(*given: Any) -> Any:
         own_args, own_options = mapped(
             shape, lambda item: given[item.place] if isinstance(item, _Hole) else item
         )
-        return function(*own_args, **own_options)
+        return called(function, own_args, own_options)
 
-    called.__name__ = getattr(function, "__name__", type(function).__name__)
-    return called, tensors
+    opened.__name__ = getattr(function, "__name__", type(function).__name__)
+    return opened, tensors
 
 
 class _Hole:

@@ -107,7 +107,7 @@ def _inputs(module: Module, given: Sequence[Any]) -> dict[str, Tensor]:
         name = names[i] if i < len(names) else f"input_{i}"
         parts = [each for each in leaves(item) if isinstance(each, Variable)]
         for k, part in enumerate(parts):
-            found[name if parts == [item] else f"{name}_{k}"] = part  # type: ignore[assignment]
+            found[name if part is item else f"{name}_{k}"] = part  # type: ignore[assignment]
     return found
 
 

@@ -237,6 +237,20 @@ def test_several_inputs_and_outputs_have_names() -> None:
     assert ran(made, drawn(2), drawn(2), drawn(3))[1] == pytest.approx(3 * drawn(3))
 
 
+class Cached(nn.Module):
+    """Changes the dict that it is given, and returns it."""
+
+    def forward(self, x: Any, cache: Any) -> Any:
+        cache["sum"] = cache["sum"] + x
+        return cache
+
+
+def test_a_dict_that_is_changed_may_be_a_result() -> None:
+    x = drawn(2, 3)
+    made = export(Cached(), x, {"sum": x})
+    np.testing.assert_array_equal(ran(made, x, x)[0], x + x)
+
+
 def test_no_examples_axes_are_fixed_by_default() -> None:
     model = onnx.load_from_string(export(Only(ops.relu), drawn(2, 3)).to_bytes())
     shape = model.graph.input[0].type.tensor_type.shape

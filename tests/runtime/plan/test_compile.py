@@ -142,6 +142,38 @@ def test_containers_change_in_each_call(change):
     assert "changes the items of 'items' of Logs" in fast.explain()
 
 
+def test_containers_of_one_name_in_two_functions_change_in_each_call():
+    def counting(function):
+        log = []
+
+        def counted(x):
+            log.append(1)
+            return function(x)
+
+        return counted, log
+
+    inner, first = counting(ops.relu)
+    outer, second = counting(lambda x: inner(x) * 2)
+    fast, x = burnish.compile(outer), tensor(2, 4)
+    for times in (1, 2, 3):
+        same(fast(x), ops.relu(x) * 2)
+        assert (len(first), len(second)) == (times, times)
+
+
+@pytest.mark.parametrize("by_number", [False, True])
+def test_containers_that_are_arguments_change_in_each_call(by_number):
+    def update(x, n, cache):
+        cache["k"] = cache["k"] + (x if not by_number or n > 0 else -x)
+        return x * 2
+
+    fast, x, n = burnish.compile(update), tensor(2, 4), Tensor(np.array(1))
+    cache = {"k": x}
+    for times in (2, 3, 4):
+        same(fast(x, n, cache), x * 2)
+        same(cache["k"], x * times)
+    assert "changes the items of 'cache'" in fast.explain()
+
+
 def test_a_cache_of_constants_is_filled_by_a_capture():
     fast, x = burnish.compile(Logs(constant)), tensor(2, 4)
     assert "linear" in fast.plan(x)
