@@ -14,8 +14,37 @@ enum {
     ROOM = 768 << 10,  // bytes of the second-level cache for two groups' weights
     AHEAD = 1024,      // of weights: floats that are asked for before they are used
     SHORT = 32,        // products of a sum that begins with the bias
-    SUMMED = 192       // products, about, that are summed one by one; such sums apart
+    SUMMED = 192,      // products, about, that are summed one by one; such sums apart
+    TOGETHER = 4,      // blocks of one run each in one loop, whose end costs a few products
+    LONG = 128,        // products of one pixel whose halves are summed side by side
+    FEW = 3            // tiles that take as long as reading their weights
 };
+
+// Of `multiply`: the weights at w times a number of each row r. Macros, as compilers keep
+// accumulators that a function is given in memory.
+#define ADD_PRODUCTS(number)                                                         \
+    {                                                                                \
+        vec ws[MOST_VECTORS];                                                        \
+        UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);            \
+        if (R > 2) { /* with fewer rows it costs more than it saves */               \
+            UNROLLED for (int j = 0; j < NR; j++)                                    \
+                __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);                     \
+        }                                                                            \
+        UNROLLED for (int r = 0; r < R; r++) {                                       \
+            vec s = all(number);                                                     \
+            UNROLLED for (int j = 0; j < n; j++) acc[r][j] = s * ws[j] + acc[r][j];  \
+        }                                                                            \
+    }
+
+// Add the accumulators to sums of their own, and begin anew.
+#define SUM_APART                                                                    \
+    {                                                                                \
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++) {  \
+            sums[r][j] = is_split ? sums[r][j] + acc[r][j] : acc[r][j];              \
+            acc[r][j] = (vec){0};                                                    \
+        }                                                                            \
+        left = SUMMED, is_split = 1;                                                 \
+    }
 
 // stride: floats from a pixel's input to the next one's; 0 where a table gives them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
@@ -33,8 +62,30 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
     }
     const float *x = p->x, *weight = p->weight;
+    int64_t block = 0;
     ask_for_results(R, NR, p);
-    for (int64_t block = 0; block < record->blocks; block++) {
+    // Blocks of one run each, as those of one tap: a loop goes from one to the next one.
+    const run *only = p->runs + p->t->runs;
+    if (stride && p->t->n_runs == 1 && only->length == LANES
+        && record->weight_step == LANES) {
+        const int64_t whole = record->blocks - (p->t->last != p->t->runs);
+        const float *from = x + only->x + p->from[0];
+        const float *w = weight + (int64_t)only->weight * (NR * LANES);
+        while (block < whole) {
+            if (left <= 0) SUM_APART
+            const int64_t some = whole - block < TOGETHER ? whole - block : TOGETHER;
+            left -= some * LANES;
+            ask_ahead(&ahead, some * LANES);
+            for (int64_t k = 1; k <= some * LANES; k++, w += NR * LANES) {
+                ADD_PRODUCTS(from[r * stride])
+                from += k % LANES ? 1 : record->x_step - (LANES - 1);
+            }
+            block += some;
+        }
+        x += block * record->x_step;
+        weight += block * (NR * LANES * LANES);
+    }
+    for (; block < record->blocks; block++) {
         const int is_last = block == record->blocks - 1;
         const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);
         const run *end = runs + (is_last ? p->t->n_last : p->t->n_runs);
@@ -43,32 +94,38 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             UNROLLED for (int r = 0; r < R; r++)
                 at[r] = x + runs->x + (stride ? p->from[0] + r * stride : p->from[r]);
             const float *w = weight + (int64_t)runs->weight * (NR * LANES);
-            for (int64_t k = 0; k < runs->length;) {
-                if (left <= 0) {
-                    UNROLLED for (int r = 0; r < R; r++)
+            int64_t k = 0;
+            // One pixel's sums wait for each other, and its weights for memory: two
+            // halves are twice as many sums, and are read as two streams.
+            if (R == 1 && 2 * n <= REGISTERS / 2 && runs->length >= LONG) {
+                const int64_t half = runs->length / 2;
+                const float *far = w + half * (NR * LANES);
+                vec other[MOST_VECTORS] = {{0}};
+                while (k < half) {
+                    const int64_t until = half - k < SUMMED ? half : k + SUMMED;
+                    for (; k < until; k++, w += NR * LANES, far += NR * LANES) {
+                        const vec s = all(at[0][k]), t = all(at[0][half + k]);
                         UNROLLED for (int j = 0; j < n; j++) {
-                            sums[r][j] = is_split ? sums[r][j] + acc[r][j] : acc[r][j];
-                            acc[r][j] = (vec){0};
+                            acc[0][j] = s * load(w + WIDTH * j) + acc[0][j];
+                            other[j] = t * load(far + WIDTH * j) + other[j];
                         }
-                    left = SUMMED, is_split = 1;
+                    }
+                    UNROLLED for (int j = 0; j < n; j++) {
+                        acc[0][j] += other[j];
+                        other[j] = (vec){0};
+                    }
+                    SUM_APART
                 }
+                k = 2 * half, w = far;
+            }
+            while (k < runs->length) {
+                if (left <= 0) SUM_APART
                 const int64_t rest = runs->length - k;
                 const int64_t until = k + (rest < SUMMED ? rest : SUMMED);
                 left -= until - k;
                 ask_ahead(&ahead, until - k);
-                for (; k < until; k++, w += NR * LANES) {
-                    vec ws[MOST_VECTORS];
-                    UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
-                    if (R > 2) {  // with fewer rows it costs more than it saves
-                        UNROLLED for (int j = 0; j < NR; j++)
-                            __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);
-                    }
-                    UNROLLED for (int r = 0; r < R; r++) {
-                        vec s = all(stride ? at[0][r * stride + k] : at[r][k]);
-                        UNROLLED for (int j = 0; j < n; j++)
-                            acc[r][j] = s * ws[j] + acc[r][j];
-                    }
-                }
+                for (; k < until; k++, w += NR * LANES)
+                    ADD_PRODUCTS(stride ? at[0][r * stride + k] : at[r][k])
             }
         }
         x += record->x_step;
@@ -230,7 +287,8 @@ static void packed_tiles(const conv_record *r, const call *c, int64_t part, int6
 
 // by_group: shares are groups of channels; else runs of tiles, `chunk` at a time, so
 // that their input stays in cache for all groups. The weights that are read next, of
-// the next group or of the next convolution, are asked for in time.
+// the next group or of the next convolution, are asked for in time: not by few tiles,
+// which wait for their own.
 void conv(const void *record, const call *c, int64_t part, int64_t parts) {
     const conv_record *r = record;
     const float *weight = at(c, r->weight), *ahead = at(c, r->ahead);
@@ -246,8 +304,11 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
         for (int64_t u = first; u < behind; u++) {
             const int64_t group = u / r->n_tiles;
             const float *w = weight + group * r->group_step;
-            next n = behind_all;
-            if (group < last) n = after(r, w + r->group_step, r->group_step, 0, r->n_tiles);
+            next n = {0};
+            if (r->n_tiles > FEW && group < last)
+                n = after(r, w + r->group_step, r->group_step, 0, r->n_tiles);
+            else if (r->n_tiles > FEW)
+                n = behind_all;
             one_tile(r, c, group, u % r->n_tiles, w, n);
         }
         return;

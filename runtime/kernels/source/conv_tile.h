@@ -8,6 +8,7 @@ enum { MOST_VECTORS = MOST_BLOCKS * PARTS };
 
 // All tile shapes: X(pixels, blocks). Accumulators, weights and one input have to
 // fit the registers: 32 vectors of 16 or of 4, or 16 vectors of 8.
+#define REGISTERS (WIDTH == 8 ? 16 : 32)
 #if WIDTH == 16
 #define ROWS_OF {0, 14, 14, 9, 6}
 #define TILES(X, S)                                                                  \

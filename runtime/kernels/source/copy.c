@@ -24,11 +24,17 @@ INLINE void turn_square(const float *x, int64_t xc, float *y, int64_t yr,
     }
 }
 
-// x is contiguous along rows, y along columns.
+// x is contiguous along rows, y along columns. The last rows are in a square with some
+// before them, which are written twice.
 static void turned(const float *x, int64_t xc, float *y, int64_t yr, int64_t rows,
                    int64_t columns) {
-    const int64_t whole = rows / WIDTH * WIDTH;
-    for (int64_t i = 0; i < whole; i += WIDTH)
+    if (rows < WIDTH) {
+        turn_some(x, xc, y, yr, rows, columns);
+        return;
+    }
+    const int64_t last = rows - WIDTH;
+    for (int64_t next = 0; next < rows; next += WIDTH) {
+        const int64_t i = next < last ? next : last;
         for (int64_t j = 0; j < columns; j += WIDTH) {
             const float *from = x + i + j * xc;
             float *to = y + i * yr + j;
@@ -39,7 +45,7 @@ static void turned(const float *x, int64_t xc, float *y, int64_t yr, int64_t row
             else
                 turn_some(from, xc, to, yr, WIDTH, columns - j);
         }
-    turn_some(x + whole, xc, y + whole * yr, yr, rows - whole, columns);
+    }
 }
 
 // Any distances, square by square.

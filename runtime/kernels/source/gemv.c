@@ -17,25 +17,34 @@ enum {
     AHEAD = 2048  // bytes of weights that are asked for before they are used
 };
 
-// A row of float weights times x.
-INLINE float float_row(const float *x, const float *w, int64_t n) {
-    enum { TOGETHER = 4 };
-    vec sum = {0};
+// Rows of float weights, `apart` floats from one to the next, times x.
+INLINE void float_rows(const int count, const float *x, const float *w, int64_t apart,
+                       int64_t n, float *sums) {
+    enum { TOGETHER = 4, MOST = 2 };
+    vec sum[MOST] = {{0}};
     int64_t i = 0;
     while (i + TOGETHER * WIDTH <= n) {
-        vec part[TOGETHER] = {{0}};
+        vec part[MOST][TOGETHER] = {{{0}}};
         for (int64_t left = SUMMED; left && i + TOGETHER * WIDTH <= n; left--) {
-            UNROLLED for (int u = 0; u < TOGETHER * WIDTH * 4; u += 64)
-                __builtin_prefetch((const char *)(w + i) + u + AHEAD, 0, 3);
-            UNROLLED for (int u = 0; u < TOGETHER; u++)
-                part[u] += load(x + i + u * WIDTH) * load(w + i + u * WIDTH);
+            UNROLLED for (int o = 0; o < count; o++) {
+                const float *from = w + o * apart + i;
+                UNROLLED for (int u = 0; u < TOGETHER * WIDTH * 4; u += 64)
+                    __builtin_prefetch((const char *)from + u + AHEAD, 0, 3);
+                UNROLLED for (int u = 0; u < TOGETHER; u++)
+                    part[o][u] += load(x + i + u * WIDTH) * load(from + u * WIDTH);
+            }
             i += TOGETHER * WIDTH;
         }
-        sum += (part[0] + part[1]) + (part[2] + part[3]);
+        UNROLLED for (int o = 0; o < count; o++)
+            sum[o] += (part[o][0] + part[o][1]) + (part[o][2] + part[o][3]);
     }
-    for (; i + WIDTH <= n; i += WIDTH) sum += load(x + i) * load(w + i);
-    if (i < n) sum += load_some(x + i, n - i) * load_some(w + i, n - i);
-    return sum_of(sum);
+    for (int o = 0; o < count; o++) {
+        const float *from = w + o * apart;
+        int64_t k = i;
+        for (; k + WIDTH <= n; k += WIDTH) sum[o] += load(x + k) * load(from + k);
+        if (k < n) sum[o] += load_some(x + k, n - k) * load_some(from + k, n - k);
+        sums[o] = sum_of(sum[o]);
+    }
 }
 
 // SMALL weights of 4 bits, of which a byte holds those at i and i + 16, less 8 and their
@@ -107,15 +116,28 @@ static void rows_of(const gemv_record *r, const call *c, const float *x, float *
     const int64_t n = r->ins, count = r->block ? n / r->block : 0;
     const float *scales = at(c, r->scales), *zeros = at(c, r->zeros);
     const uint8_t *weight = at(c, r->weight);
+    if (r->mode == GEMV_ROWS) {
+        // Two halves side by side: memory gives more to two streams than to one.
+        const int64_t half = (behind - first) / 2;
+        const float *w = (const float *)weight + first * n;
+        for (int64_t o = 0; o < half; o++, w += n)
+            for (int64_t i = 0; i < r->rows; i++) {
+                float sums[2], *to = y + i * r->outs + first + o;
+                float_rows(2, x + i * n, w, half * n, n, sums);
+                to[0] = sums[0], to[half] = sums[1];
+            }
+        if ((behind - first) % 2)
+            for (int64_t i = 0; i < r->rows; i++)
+                float_rows(1, x + i * n, w + half * n, 0, n, y + i * r->outs + behind - 1);
+        return;
+    }
     for (int64_t o = first; o < behind; o++) {
         const float *s = scales ? scales + o * count : 0;
         const float *z = zeros ? zeros + o * count : 0;
         for (int64_t i = 0; i < r->rows; i++) {
             const float *from = x + i * n;
             float *to = y + i * r->outs + o;
-            if (r->mode == GEMV_ROWS)
-                *to = float_row(from, (const float *)weight + o * n, n);
-            else if (r->mode == GEMV_INT8)
+            if (r->mode == GEMV_INT8)
                 *to = small_row(8, from, weight + o * n, s, z, n, r->block);
             else
                 *to = small_row(4, from, weight + o * n / 2, s, z, n, r->block);

@@ -147,6 +147,33 @@ def test_convolutions_of_blocks_with_a_residual(seed):
     exact(function, x, other, constants=(first, weight))
 
 
+@pytest.mark.parametrize("ins", [16, 32, 48, 80, 200, 240, 416])
+@pytest.mark.parametrize("outs", [16, 48, 64, 96])
+def test_convolutions_of_one_tap_over_blocks(ins, outs):
+    """A tile goes from block to block, more than are summed at once, up to the end."""
+    d = Draw(ins + outs)
+    x = d.tensor(d.number(1, 2), ins, d.number(1, 9), d.number(1, 20))
+    weight = d.tensor(outs, ins, 1, 1) / ins**0.5
+    exact(
+        lambda x, w, b: ops.tanh(ops.conv(x, w, b)),
+        x,
+        constants=(weight, d.tensor(outs)),
+    )
+
+
+@pytest.mark.parametrize("ins", [127, 128, 129, 255, 384, 385, 1000, 1537])
+@pytest.mark.parametrize("outs", [5, 16, 40, 64, 200])
+def test_one_row_times_a_matrix(ins, outs):
+    """Both halves of a long sum, and the last product of an odd one."""
+    d = Draw(ins + outs)
+    weight = d.tensor(outs, ins) / ins**0.5
+    exact(
+        lambda x, w, b: ops.tanh(ops.linear(x, w, b)),
+        d.tensor(1, ins),
+        constants=(weight, d.tensor(outs)),
+    )
+
+
 @pytest.mark.parametrize("seed", range(TRIALS))
 def test_depthwise_convolutions(seed):
     d = Draw(seed)
@@ -492,6 +519,19 @@ MOVES = {
 @pytest.mark.parametrize("name", MOVES)
 def test_moves(name):
     exact(MOVES[name], Draw(1).tensor(3, 5, 4))
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 31, 33])
+@pytest.mark.parametrize("count", [3, 7, 16, 21])
+def test_maps_to_blocks_and_back(count, width):
+    """Rows that are no multiple of a vector's width."""
+    d = Draw(count + width)
+    weight = d.tensor(count, 1, 3, 3)
+
+    def function(x, weight):
+        return ops.conv(x, weight, padding=1, groups=count)
+
+    exact(function, d.tensor(2, count, 1, width), constants=(weight,))
 
 
 @pytest.mark.parametrize("counts", [(16, 32, 16), (16, 32, 5), (8, 3, 16)])
