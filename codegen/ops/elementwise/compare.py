@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burnish.codegen.ops.rule.expressions import (
+    bare,
     call,
     infix,
     method,
@@ -91,6 +92,7 @@ def bit_shift(X: Expression, Y: Expression, *, direction: str) -> Result:
 
 @onnx_op("Where", traits=BROADCAST, role="mask")
 def where(condition: Expression, X: Expression, Y: Expression) -> Result:
+    X, Y = (bare(value, condition)[0] for value in (X, Y))
     condition = tensor(condition, "bool")
     usual = _USUAL.get(X.dtype or "")
     if usual is None or X.dtype != Y.dtype or not (is_scalar(X) and is_scalar(Y)):

@@ -96,15 +96,37 @@ def _is_of_heads(found: Match) -> str | None:
     return None
 
 
-def _with_bias_of_heads(found: Match) -> list[ir.Node]:
+def _with_bias(found: Match) -> list[ir.Node]:
     to, bias = reshape_nodes(found["bias"], [-1])
     bias.outputs[0].name = found["bias"].name  # a weight, not counted
     kept = list(found.named["main"].attributes.values())
     inputs = [found["x"], found["weight"], bias.outputs[0]]
-    layer = ir.Node("burnish", "Linear", inputs, kept)
-    heads = found.named["heads"]
-    again = [layer.outputs[0], *heads.inputs[1:]]
-    return [to, bias, layer, ir.node("Reshape", again, heads.attributes)]
+    return [to, bias, ir.Node("burnish", "Linear", inputs, kept)]
+
+
+def _with_bias_of_heads(found: Match) -> list[ir.Node]:
+    made, heads = _with_bias(found), found.named["heads"]
+    again = [made[-1].outputs[0], *heads.inputs[1:]]
+    return [*made, ir.node("Reshape", again, heads.attributes)]
+
+
+# --- a bias that is written as one row: scikit-learn's intercepts ---
+
+
+def _is_one_row(found: Match) -> str | None:
+    weight, bias, node = constant(found["weight"]), constant(found["bias"]), found.named
+    if weight is None or len(weight.shape) != 2 or len(node["main"].inputs) > 2:
+        return "it is no layer without a bias"
+    columns = weight.shape[0 if node["main"].attributes.get_int("transB", 0) else 1]
+    if bias is None or len(bias.shape) < 2 or not weight.dtype.is_floating_point():
+        return "the summand is no constant row"
+    if bias.shape[-1] != columns or bias.size != columns:
+        return "it is not added to all columns of every row"
+    if len(found["bias"].uses()) > 1:  # a layer would not own its reshaped form
+        return "the row is read elsewhere too"
+    before = declared(node["main"].outputs[0])
+    fits = before is not None and len(before) >= len(bias.shape)
+    return None if fits else "it may widen the product"
 
 
 # --- a product whose leading axes were merged for it ---
@@ -170,6 +192,10 @@ RULES = (
         _is_layer,
         _linear,
         _TARGET,
+    ),
+    *(
+        Rule("Linear with a row", way + Any("bias"), _is_one_row, _with_bias, _TARGET)
+        for way in _PRODUCT.ways
     ),
     Rule(
         "Linear on rows",

@@ -20,7 +20,8 @@ from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE
 
 
-def _same(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+def same(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
+    """The shape of the first input."""
     return [dims[0]]
 
 
@@ -58,7 +59,7 @@ def _best(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(having(Trait.ELEMENTWISE | Trait.SAME_SHAPE), _same),
+    **dict.fromkeys(having(Trait.ELEMENTWISE | Trait.SAME_SHAPE), same),
     "Dropout": _same_all,
     **dict.fromkeys(having(Trait.BROADCAST), _spread),
     **dict.fromkeys(having(Trait.REDUCTION), _reduced),

@@ -279,6 +279,22 @@ def test_a_bias_of_heads():
     assert "bias=False" in becomes(form(HEADS, weights=weights, x="batch,5,8"))
 
 
+@pytest.mark.parametrize("lead", [1, 2])
+def test_a_bias_that_is_one_row(lead):
+    row = SCALE.reshape(*[1] * lead, 8)
+    weights = {"w": np.eye(8, dtype=np.float32) * 2, "b": row}
+    text = "m = MatMul(x, w) y = Add(m, b)"
+    source = becomes(form(text, weights=weights, x="batch,8"))
+    assert ("self.linear = nn.Linear(8, 8)\n" in source) == (lead == 1), source
+
+
+def test_a_row_that_is_read_twice():
+    weights = {"w": np.eye(8, dtype=np.float32) * 2, "b": SCALE.reshape(1, 8)}
+    text = "m = MatMul(x, w) a = Add(m, b) y = Mul(a, b)"
+    source = becomes(form(text, weights=weights, x="batch,8"))
+    assert "(self.linear(x) + self.b) * self.b" in source, source
+
+
 def test_a_product_of_merged_axes():
     text = """t = Constant<value_ints=[-1,5,4]>() z = Constant<value_ints=[-1,2,5,5]>()
         a = Reshape(q, t) b = Reshape(k, t) c = Transpose<perm=[0,2,1]>(b)

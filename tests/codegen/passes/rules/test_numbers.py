@@ -66,3 +66,11 @@ def test_other_rows(old, new):
         x = "1,2,4"
     shape = tuple(map(int, x.split(",")))
     stays(_with_table(text, x), ".weight[", feeds={"x": np.ones(shape, np.float32)})
+
+
+def test_a_choice_between_numbers_of_one_element():
+    text = """a = Constant<value_floats=[0.0]>() b = Constant<value_floats=[1.5]>()
+        c = Greater(x, z) d = Where(c, a, b) y = Add(x, d)"""
+    source = becomes(form(text, x="batch,4", z="batch,4"))
+    assert "x + ops.where(x > z, 0.0, 1.5)" in source, source
+    assert "nn.Buffer" not in source
