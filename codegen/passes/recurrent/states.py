@@ -15,6 +15,7 @@ from burnish.codegen.passes import graph as g
 
 _PLAIN = frozenset(("Cast", "Identity"))
 _WHOLE = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+_WIDE = _WHOLE | {ir.DataType.FLOAT, ir.DataType.DOUBLE}
 
 
 def loop_states(model: ir.Model, account: Account) -> bool:
@@ -106,9 +107,11 @@ def _compared(value: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
 
 
 def _plain(value: ir.Value) -> ir.Value:
-    """The value behind casts and identities."""
+    """The value behind identities, and casts to types that hold every count."""
     while (maker := value.producer()) is not None:
         if maker.op_type not in _PLAIN or maker.domain or maker.inputs[0] is None:
+            break
+        if maker.attributes.get_int("to", ir.DataType.INT64) not in _WIDE:
             break
         value = maker.inputs[0]
     return value

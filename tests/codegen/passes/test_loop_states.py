@@ -101,6 +101,15 @@ def test_other_conditions_stay(old: str, new: str, tmp_path: Path) -> None:
     assert "while " in text, text
 
 
+def test_a_limit_that_a_cast_changes_stays_a_condition(tmp_path: Path) -> None:
+    """As an int8, 258 is 2."""
+    text = TEXT.replace("Cast<to = 1>(short)", "Cast<to = 1>(tiny)")
+    text = text.replace("  most", "  tiny = Cast<to = 3>(short)\n  most")
+    text = text.replace("(n)", "(n0)").replace("n1", "n0 = Cast<to = 3>(n) n1", 1)
+    text, _ = source_of(masked(text), tmp_path)
+    assert "while " in text, text
+
+
 def test_products_of_an_author_are_no_choice(tmp_path: Path) -> None:
     text = _source(masked(TEXT.replace("Select_0", "sums")), tmp_path)
     assert "ops.where" not in text
