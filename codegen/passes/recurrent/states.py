@@ -13,7 +13,6 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 
-_PLAIN = frozenset(("Cast", "Identity"))
 _WHOLE = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 _WIDE = _WHOLE | {ir.DataType.FLOAT, ir.DataType.DOUBLE}
 
@@ -99,8 +98,8 @@ def _cast(value: ir.Value, dtype: ir.DataType, name: str) -> ir.Node:
 
 def _compared(value: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
     """The two sides of a `<`, behind casts: whole numbers are compared as floats."""
-    maker = None if value is None else _plain(value).producer()
-    if maker is None or maker.op_type != "Less" or maker.domain:
+    maker = None if value is None else g.maker_of(_plain(value), "Less")
+    if maker is None:
         return None
     one, other = maker.inputs
     return None if one is None or other is None else (_plain(one), _plain(other))
@@ -108,9 +107,7 @@ def _compared(value: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
 
 def _plain(value: ir.Value) -> ir.Value:
     """The value behind identities, and casts to types that hold every count."""
-    while (maker := value.producer()) is not None:
-        if maker.op_type not in _PLAIN or maker.domain or maker.inputs[0] is None:
-            break
+    while (maker := g.maker_of(value, "Cast", "Identity")) and maker.inputs[0]:
         if maker.attributes.get_int("to", ir.DataType.INT64) not in _WIDE:
             break
         value = maker.inputs[0]
@@ -119,10 +116,8 @@ def _plain(value: ir.Value) -> ir.Value:
 
 def _counts(inside: ir.Value, after: ir.Value) -> bool:
     """Whether the next value is that of a whole number and 1."""
-    maker = g.behind_identities(after).producer()
-    if maker is None or maker.op_type != "Add" or maker.domain:
-        return False
-    if inside.dtype not in _WHOLE:
+    maker = g.maker_of(g.behind_identities(after), "Add")
+    if maker is None or inside.dtype not in _WHOLE:
         return False
     numbers = [g.scalar(v) for v in maker.inputs if v is not inside]
     return numbers == [1]

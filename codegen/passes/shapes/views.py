@@ -41,9 +41,10 @@ def reshape(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     whole = known(data)
     if len(minus) == 1:
         rest = known([size for i, size in enumerate(sizes) if i != minus[0]])
-        both = whole is not None and rest is not None
         sizes = list(sizes)
-        sizes[minus[0]] = _quotient(whole or [], rest or []) if both else None
+        sizes[minus[0]] = None
+        if whole is not None and rest is not None:
+            sizes[minus[0]] = _quotient(whole, rest)
     return [sizes]
 
 
