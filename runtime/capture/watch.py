@@ -143,19 +143,30 @@ class Watch:
                 _changed("a tensor from outside", "its values are others")
 
 
+def held(function: Any, args: Any, options: Any) -> Containers:
+    """The containers among a function's arguments, by the names of these."""
+    containers, names = Containers(), argument_names(function)
+    names += [f"argument {i}" for i in range(len(names), len(args))]
+    for name, item in [*zip(names, args, strict=False), *options.items()]:
+        containers.keep(item, repr(name))
+    return containers
+
+
 def called(function: Any, args: Any, options: Any) -> Any:
     """The function's results, for containers of arguments that are a capture's own.
 
     Raises CaptureError where it changes these: the caller's would stay as they are.
     """
-    containers, names = Containers(), argument_names(function)
-    names += [f"argument {i}" for i in range(len(names), len(args))]
-    for name, item in [*zip(names, args, strict=False), *options.items()]:
-        containers.keep(item, repr(name))
+    containers = held(function, args, options)
     made = function(*args, **options)
+    check_items(containers)
+    return made
+
+
+def check_items(containers: Containers) -> None:
+    """Raises CaptureError for items that no run of a program would change."""
     for name in containers.changed():
         _left(f"changes the items of {name}")
-    return made
 
 
 class Before:
@@ -181,8 +192,7 @@ class Before:
             is_setting = isinstance(value, SETTINGS)
             what = f"{name!r}, {value!r}" if is_setting else f"the tensor {name!r}"
             _left(f"keeps {what} in {where}")
-        for name in self._containers.changed():
-            _left(f"changes the items of {name}")
+        check_items(self._containers)
 
     def restore(self) -> None:
         """Undo these changes: the plain call, which follows, makes them again."""

@@ -33,6 +33,30 @@ def are_read(given: Any) -> bool:
     return any(type(item) is Live and item.is_read for item in leaves(given))
 
 
+def paired(given: Any, own: Any) -> list[tuple[Any, Any]]:
+    """Arguments, and everything in them, each with its copy in `own`."""
+    found = [(given, own)]
+    if isinstance(given, dict):
+        for key, item in given.items():
+            found += paired(item, own[key])
+    elif isinstance(given, list | tuple):
+        for item, copy in zip(given, own, strict=True):
+            found += paired(item, copy)
+    return found
+
+
+def give_back(pairs: list[tuple[Any, Any]]) -> None:
+    """Let lists and dicts of a call have the items that their copies have now."""
+    originals = {id(copy): item for item, copy in pairs}
+    for item, copy in pairs:
+        if isinstance(item, dict):
+            now = {key: originals.get(id(v), v) for key, v in copy.items()}
+            item.clear()
+            item.update(now)
+        elif isinstance(item, list):
+            item[:] = [originals.get(id(v), v) for v in copy]
+
+
 def cells(function: Any) -> list[Any]:
     """The numbers and words that a function closes over, as they are now."""
     function = getattr(function, "__func__", function)

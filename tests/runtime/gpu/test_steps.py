@@ -303,6 +303,29 @@ def test_what_is_kept_outside_is_refused():
     assert "added up" in fast.explain()
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_lists_and_dicts_change_in_each_call(is_late):
+    """is_late: from the second call on, which is the one that is captured."""
+    net, rule, log = Digits().fork("cuda:autodiff"), optim.SGD(), []
+    counts, started = {"steps": 0}, []
+
+    def step(x, t, counts):
+        loss = nn.cross_entropy(net(x), t)
+        rule.step(1e-3, net, loss.backward())
+        if started or not is_late:
+            log.append("step")
+            counts["steps"] += 1
+        return loss
+
+    fast, given = burnish.compile(step), digits()
+    for i in range(4):
+        fast(*given, counts)
+        assert len(log) == i + (not is_late)
+        assert counts == {"steps": len(log)}
+        started.append(i)
+    assert "changes the items of" in fast.explain()
+
+
 def test_a_read_of_values_runs_as_it_is():
     net, rule = Digits().fork("cuda:autodiff"), optim.SGD(momentum=0.9)
     twin, other = net.fork("cuda:autodiff"), optim.SGD(momentum=0.9)

@@ -24,10 +24,17 @@ from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.graphs import graphs, live
 from burnish.backend.cuda.graphs.live import Live
 from burnish.capture import CaptureError
-from burnish.capture.reach import reached
-from burnish.capture.watch import Before, Watch
+from burnish.capture.reach import Reach
+from burnish.capture.watch import Before, Watch, called, check_items, held
 from burnish.nn.core.param import Stored, version
-from burnish.plan.arguments import are_read, as_live, cells, numbers_in
+from burnish.plan.arguments import (
+    are_read,
+    as_live,
+    cells,
+    give_back,
+    numbers_in,
+    paired,
+)
 from burnish.plan.cuda.plan import copied
 from burnish.plan.cuda.stepping.following import Following
 from burnish.plan.cuda.stepping.home import Home
@@ -50,7 +57,8 @@ class StepPlan:
         by_value: bool,
     ):
         self._function, self._room, self._homes = function, room, homes
-        self._modules = reached(function)
+        reach = Reach(function)
+        self._modules, self._containers = reach.modules, reach.containers
         self.by_value = by_value  # whether numbers of the call are part of it
         self.why = ""
         self.reads_numbers = by_value
@@ -103,10 +111,15 @@ class StepPlan:
         mixed, scale = self._precision()
         skips.settle()
         noted = Following(False, mixed, scale)
-        before, counted = Before(self._modules), cells(self._function)
+        before, counted = self._before(), cells(self._function)
         own_args, own_options = mapped((args, options), as_live)
+        pairs = paired((args, options), (own_args, own_options))
+        containers = held(self._function, own_args, own_options)
         with self._room.computing(), noted.running():
-            made = self._function(*own_args, **own_options)
+            try:
+                made = self._function(*own_args, **own_options)
+            finally:
+                give_back(pairs)
         results = mapped(made, noted.result)
         del made
         gc.collect()
@@ -118,6 +131,7 @@ class StepPlan:
             noted.refuse("it counts in a variable of its own; give it as an argument")
         try:
             before.check()
+            check_items(containers)
         except CaptureError as error:
             noted.why = noted.why or str(error)
         self.reads_numbers |= are_read((own_args, own_options))
@@ -129,6 +143,10 @@ class StepPlan:
         self._rounds = [] if mixed is None else [*mixed.parameters.values()]
         self._is_noted = True
         return results
+
+    def _before(self) -> Before:
+        """What the function reaches, as it is before it runs."""
+        return Before(self._modules, self._containers)
 
     def _read_of_schedules(self, noted: Following) -> None:
         if any(rate.is_read for _, rate in noted.rates):
@@ -172,7 +190,7 @@ class StepPlan:
                 if mixed is not None:
                     with following.away():
                         mixed.prepare(self._rounds)
-                made = self._function(*own_args, **own_options)
+                made = called(self._function, own_args, own_options)
                 results = mapped(made, following.result)
                 with following.away():
                     news = [(home.array, home.item.data) for home in self._changed]
@@ -180,7 +198,7 @@ class StepPlan:
                 if scale is not None:
                     scale.end()
 
-            state = rng.state()
+            state, before = rng.state(), self._before()
             try:
                 self._settle(following)
                 with following.running(), live.kept_in(numbers):
@@ -188,7 +206,9 @@ class StepPlan:
                 gc.collect()
                 following.leftovers(results)
                 self._check(following, (own_args, own_options))
+                before.check()
             except Exception as error:  # the plain call says it, or can do it
+                before.restore()
                 following.undo()
                 rng.restore(state)
                 raise CaptureError(_message(error)) from None
