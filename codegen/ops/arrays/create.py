@@ -19,6 +19,7 @@ from burnish.codegen.ops.rule.expressions import (
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, RANDOM, SAME_SHAPE
 from burnish.codegen.ops.rule.words import cast, dtype_name, filled, made, size
+from burnish.codegen.ops.shapes import indexing
 from burnish.codegen.program import (
     Attribute,
     BinOp,
@@ -56,14 +57,14 @@ def constant(
     return Constant(np.asarray(sparse_value))
 
 
-@onnx_op("ConstantOfShape", traits=OWN_SHAPE)
+@onnx_op("ConstantOfShape", traits=OWN_SHAPE, shapes=indexing.filled)
 def constant_of_shape(input_: Expression, *, value: Constant | None = None) -> Result:
     shape = shape_option(input_)
     one = np.zeros(1, np.float32) if value is None else value.array
     return Constant(one.reshape(())) if shape == () else filled(shape, one)
 
 
-@onnx_op("Range", traits=OWN_SHAPE)
+@onnx_op("Range", traits=OWN_SHAPE, shapes=indexing.range_)
 def range_(
     start: Expression,
     limit: Expression,

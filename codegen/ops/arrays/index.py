@@ -37,6 +37,7 @@ from burnish.codegen.ops.rule.words import (
     size,
     unpacked,
 )
+from burnish.codegen.ops.shapes import indexing
 from burnish.codegen.program import (
     Attribute,
     BinOp,
@@ -52,7 +53,11 @@ _FAR = 2**31 - 1
 """From here on a bound means "to the end"."""
 
 
-@onnx_op("Gather", traits=OWN_SHAPE | RESIZE | SELECTION | REPARAMETRIZATION)
+@onnx_op(
+    "Gather",
+    traits=OWN_SHAPE | RESIZE | SELECTION | REPARAMETRIZATION,
+    shapes=indexing.gather,
+)
 def gather(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     if isinstance(data, Weight) and owned(data) and len(data.shape) == 2 and axis == 0:
         row = known(indices)
@@ -78,17 +83,17 @@ def _as_slice(places: np.ndarray) -> Expression | None:
     return Slice(Literal(first) if first else None, Literal(first + count))
 
 
-@onnx_op("GatherElements", traits=OWN_SHAPE | SELECTION)
+@onnx_op("GatherElements", traits=OWN_SHAPE | SELECTION, shapes=indexing.index_shaped)
 def gather_elements(data: Expression, indices: Expression, *, axis: int = 0) -> Result:
     return call("gather_elements", data, tensor(indices), axis=axis)
 
 
-@onnx_op("GatherND", traits=OWN_SHAPE | RESIZE | SELECTION)
+@onnx_op("GatherND", traits=OWN_SHAPE | RESIZE | SELECTION, shapes=indexing.gather_nd)
 def gather_nd(data: Expression, indices: Expression, *, batch_dims: int = 0) -> Result:
     return call("gather_nd", data, tensor(indices), batch_dims=batch_dims)
 
 
-@onnx_op("Index", domain="burnish", traits=OWN_SHAPE)
+@onnx_op("Index", domain="burnish", traits=OWN_SHAPE, shapes=indexing.index)
 def index(data: Expression, *places: Expression) -> Result:
     return Subscript(tensor(data), tuple(map(tensor, places)))
 
@@ -105,7 +110,9 @@ def slice_of_constants(
     return _sliced(data, starts, ends, chosen, [1] * len(starts))
 
 
-@onnx_op("Slice", since=10, traits=OWN_SHAPE | RESIZE | SELECTION)
+@onnx_op(
+    "Slice", since=10, traits=OWN_SHAPE | RESIZE | SELECTION, shapes=indexing.slice_
+)
 def slice_(
     data: Expression,
     starts: Expression,

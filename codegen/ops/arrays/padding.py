@@ -15,6 +15,7 @@ from burnish.codegen.ops.rule.expressions import (
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, RESIZE
 from burnish.codegen.ops.rule.words import numbers
+from burnish.codegen.ops.shapes import indexing
 from burnish.codegen.program import Attribute, Expression, Literal, Method
 
 
@@ -25,7 +26,7 @@ def pad_of_constants(
     return call("pad", data, pad_width=_pairs(pads), mode=mode, constant_values=value)
 
 
-@onnx_op("Pad", since=11, traits=OWN_SHAPE | RESIZE)
+@onnx_op("Pad", since=11, traits=OWN_SHAPE | RESIZE, shapes=indexing.padded)
 def pad(
     data: Expression,
     pads: Expression,

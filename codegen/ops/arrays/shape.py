@@ -26,6 +26,7 @@ from burnish.codegen.ops.rule.traits import (
     VIEW,
 )
 from burnish.codegen.ops.rule.words import WHOLE, filled, numbers, size
+from burnish.codegen.ops.shapes import indexing, views
 from burnish.codegen.program import (
     Attribute,
     BinOp,
@@ -40,7 +41,7 @@ from burnish.codegen.program import (
 )
 
 
-@onnx_op("Reshape", since=5, traits=VIEW)
+@onnx_op("Reshape", since=5, traits=VIEW, shapes=views.reshape)
 def reshape(
     data: Expression, shape: Expression, *, allowzero: int = 0, node: NodeContext
 ) -> Result:
@@ -73,7 +74,7 @@ def _before_split(data: Expression, shape: Shape | None) -> Expression | None:
     return before if same and isinstance(shape[-1], int) else None
 
 
-@onnx_op("Flatten", traits=VIEW)
+@onnx_op("Flatten", traits=VIEW, shapes=views.flatten)
 def flatten(input_: Expression, *, axis: int = 1) -> Result:
     """Always a matrix: the axes before `axis` by the rest."""
     if axis < 0 and input_.rank is not None:
@@ -83,7 +84,7 @@ def flatten(input_: Expression, *, axis: int = 1) -> Result:
     return call("flatten_to_matrix", input_, axis=axis)
 
 
-@onnx_op("Transpose", traits=VIEW)
+@onnx_op("Transpose", traits=VIEW, shapes=views.transpose)
 def transpose(data: Expression, *, perm: list[int] | None = None) -> Result:
     if isinstance(data, Method) and data.name == "transpose":
         first = [axis.value for axis in data.args if isinstance(axis, Literal)]
@@ -107,7 +108,7 @@ def squeeze_axes(data: Expression, *, axes: list[int] | None = None) -> Result:
     return method(data, "squeeze", *_axes(axes))
 
 
-@onnx_op("Squeeze", since=13, traits=VIEW)
+@onnx_op("Squeeze", since=13, traits=VIEW, shapes=views.squeeze)
 def squeeze(data: Expression, axes: Expression | None = None) -> Result:
     chosen = None if axes is None else ints(axes)
     if isinstance(data, Subscript) and isinstance(data.target, Value):
@@ -126,7 +127,7 @@ def unsqueeze_axes(data: Expression, *, axes: list[int]) -> Result:
     return method(data, "unsqueeze", *_axes(axes))
 
 
-@onnx_op("Unsqueeze", since=13, traits=VIEW)
+@onnx_op("Unsqueeze", since=13, traits=VIEW, shapes=views.unsqueeze)
 def unsqueeze(data: Expression, axes: Expression) -> Result:
     return method(data, "unsqueeze", *_axes(ints(axes)))
 
@@ -139,7 +140,7 @@ def _axes(axes: Any) -> list[Any]:
     return [axes[0] if len(axes) == 1 else tuple(axes)]
 
 
-@onnx_op("Expand", traits=OWN_SHAPE | RESIZE | SELECTION)
+@onnx_op("Expand", traits=OWN_SHAPE | RESIZE | SELECTION, shapes=indexing.expand)
 def expand(input_: Expression, shape: Expression) -> Result:
     number, sizes = known(input_), shape_option(shape)
     if number is not None and number.ndim == 0 and isinstance(sizes, tuple) and sizes:
@@ -153,7 +154,7 @@ def shape_option(shape: Expression) -> Any:
     return sizes if isinstance(sizes, Expression) else tuple(sizes)
 
 
-@onnx_op("Concat", since=4, traits=OWN_SHAPE | RESIZE)
+@onnx_op("Concat", since=4, traits=OWN_SHAPE | RESIZE, shapes=views.concat)
 def concat(*inputs: Expression, axis: int) -> Result:
     return call("concat", list(operands(*inputs)), axis=_last(inputs[0], axis))
 
@@ -173,7 +174,7 @@ def split_to(
     return _split(input_, axis, split_, len(node.outputs))
 
 
-@onnx_op("Split", since=13, traits=OWN_SHAPE | RESIZE | SELECTION)
+@onnx_op("Split", since=13, traits=OWN_SHAPE | RESIZE | SELECTION, shapes=views.split)
 def split(
     input_: Expression,
     split: Expression | None = None,
@@ -205,7 +206,7 @@ def _in_equal_parts(x: Expression, axis: int, sizes: Any) -> bool:
     return x.shape[axis] == plain[0] * len(plain)
 
 
-@onnx_op("Tile", since=6, traits=OWN_SHAPE | RESIZE | SELECTION)
+@onnx_op("Tile", since=6, traits=OWN_SHAPE | RESIZE | SELECTION, shapes=indexing.tile)
 def tile(input_: Expression, repeats: Expression) -> Result:
     return call("tile", input_, repeats=shape_option(repeats))
 

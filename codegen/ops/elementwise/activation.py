@@ -27,6 +27,7 @@ from burnish.codegen.ops.rule.traits import (
     Twin,
 )
 from burnish.codegen.ops.rule.words import integers_kept, is_scalar, made, named
+from burnish.codegen.ops.shapes import elementwise
 from burnish.codegen.program import (
     Attribute,
     Conditional,
@@ -231,7 +232,7 @@ def dropout_of_ratio(
     return _dropout(data, ratio, None, node)
 
 
-@onnx_op("Dropout", since=12, traits=ELEMENTWISE | RANDOM)
+@onnx_op("Dropout", since=12, traits=ELEMENTWISE | RANDOM, shapes=elementwise.same_all)
 def dropout(
     data: Expression,
     ratio: Expression | None = None,

@@ -10,6 +10,7 @@ from burnish.codegen.ops.rule.expressions import call, method, tensor
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, SAME_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.words import at, named, size
+from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import Call, Expression, Literal, Method
 
 
@@ -43,6 +44,7 @@ def _shorter(mask: ir.Shape | None, k: ir.Value | None) -> bool:
     since=23,
     when=_common,
     traits=OWN_SHAPE | UNBOUNDED,
+    shapes=layers.attention,
     macs=costs.attention,
 )
 def attention(
@@ -86,6 +88,7 @@ def _by_head(x: Expression, heads: int | None) -> Expression:
     "Attention",
     domain="burnish",
     traits=OWN_SHAPE | UNBOUNDED,
+    shapes=layers.attention,
     argument_roles={0: "q", 1: "k", 2: "v", "attn_mask": "mask"},
 )
 def scaled_dot_product_attention(

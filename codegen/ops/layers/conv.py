@@ -18,12 +18,14 @@ from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import CONVOLUTION, OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.windows import alike, convolution, padding
 from burnish.codegen.ops.rule.words import size
+from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
 
 
 @onnx_op(
     "Conv",
     traits=OWN_SHAPE | UNBOUNDED | CONVOLUTION,
+    shapes=layers.conv,
     macs=costs.correlated,
     weights=(1, 2),
 )

@@ -13,10 +13,17 @@ from burnish.codegen.ops.rule.expressions import (
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, PRODUCT, SAME_SHAPE, UNBOUNDED
+from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
 
 
-@onnx_op("MatMul", traits=OWN_SHAPE | PRODUCT, macs=costs.multiplied, weights=(1,))
+@onnx_op(
+    "MatMul",
+    traits=OWN_SHAPE | PRODUCT,
+    shapes=layers.matmul,
+    macs=costs.multiplied,
+    weights=(1,),
+)
 def matmul(A: Expression, B: Expression) -> Result:
     if isinstance(B, Weight) and owned(B) and len(B.shape) == 2:
         return linear(A, B)
@@ -27,6 +34,7 @@ def matmul(A: Expression, B: Expression) -> Result:
     "Linear",
     domain="burnish",
     traits=OWN_SHAPE | PRODUCT,
+    shapes=layers.matmul,
     macs=costs.multiplied,
     weights=(1, 2),
 )
@@ -56,7 +64,14 @@ def _layer(x: Expression, weight: Weight, bias: Weight | None, transB: int) -> R
     return layer("Linear", (n_in, n_out), options, weights, x)
 
 
-@onnx_op("Gemm", since=7, traits=OWN_SHAPE | PRODUCT, macs=costs.gemm, weights=(1, 2))
+@onnx_op(
+    "Gemm",
+    since=7,
+    traits=OWN_SHAPE | PRODUCT,
+    shapes=layers.matmul,
+    macs=costs.gemm,
+    weights=(1, 2),
+)
 def gemm(
     A: Expression,
     B: Expression,

@@ -9,6 +9,7 @@ from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.windows import alike, padding
 from burnish.codegen.ops.rule.words import numbers, size
+from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import BinOp, Expression, Literal
 
 
@@ -32,7 +33,7 @@ def _window(
     }
 
 
-@onnx_op("MaxPool", traits=OWN_SHAPE | UNBOUNDED)
+@onnx_op("MaxPool", traits=OWN_SHAPE | UNBOUNDED, shapes=layers.pooled)
 def max_pool(
     X: Expression,
     *,
@@ -51,7 +52,7 @@ def max_pool(
     return call("max_pool_with_indices", X, **options, storage_order=storage_order)
 
 
-@onnx_op("AveragePool", traits=OWN_SHAPE | UNBOUNDED)
+@onnx_op("AveragePool", traits=OWN_SHAPE | UNBOUNDED, shapes=layers.pooled)
 def average_pool(
     X: Expression,
     *,
@@ -85,12 +86,12 @@ def lp_pool(
     return call("lp_pool", X, **options, p=p)
 
 
-@onnx_op("GlobalAveragePool", traits=OWN_SHAPE)
+@onnx_op("GlobalAveragePool", traits=OWN_SHAPE, shapes=layers.global_pool)
 def global_average_pool(X: Expression) -> Result:
     return call("global_avg_pool", X)
 
 
-@onnx_op("GlobalMaxPool", traits=OWN_SHAPE)
+@onnx_op("GlobalMaxPool", traits=OWN_SHAPE, shapes=layers.global_pool)
 def global_max_pool(X: Expression) -> Result:
     return call("global_max_pool", X)
 

@@ -17,6 +17,7 @@ from burnish.codegen.ops.rule.expressions import Inline, call, layer, operand, o
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, RECURRENT, UNBOUNDED
 from burnish.codegen.ops.rule.words import WHOLE, size, unpacked
+from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import (
     Assign,
     Expression,
@@ -35,6 +36,7 @@ _declared = partial(
     onnx_op,
     since=7,
     traits=OWN_SHAPE | UNBOUNDED | RECURRENT,
+    shapes=layers.recurrent,
     macs=costs.recurrent,
     weights=(1, 2, 3),
 )

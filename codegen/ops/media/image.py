@@ -8,6 +8,7 @@ from burnish.codegen.ops.arrays.shape import shape_option
 from burnish.codegen.ops.rule.expressions import call, ints, known, plain, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, RESIZE, UNBOUNDED
+from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import Expression, Method
 
 
@@ -41,7 +42,7 @@ def resize_by_scales(
     return upsample(X, scales, mode=mode)
 
 
-@onnx_op("Resize", since=11, traits=OWN_SHAPE | RESIZE)
+@onnx_op("Resize", since=11, traits=OWN_SHAPE | RESIZE, shapes=layers.resized)
 def resize(
     X: Expression,
     roi: Expression | None = None,

@@ -19,6 +19,8 @@ from burnish import ops
 from burnish.codegen.extensions import installed
 from burnish.codegen.ops.rule.costs import Macs
 from burnish.codegen.ops.rule.traits import ANY, NONE, Trait, Twin
+from burnish.codegen.ops.shapes import elementwise
+from burnish.codegen.ops.shapes.dims import Rule as Shapes
 from burnish.codegen.program import (
     Block,
     Expression,
@@ -57,6 +59,7 @@ class Rule:
     function: Callable[..., Result]
     when: Callable[[ir.Node], bool] | None = None
     traits: Trait = NONE
+    shapes: Shapes | None = None
     twin: Twin | None = None
     macs: Macs | None = None
     role: str = ""
@@ -107,6 +110,7 @@ def onnx_op(
     domain: str = "",
     when: Callable[[ir.Node], bool] | None = None,
     traits: Trait = NONE,
+    shapes: Shapes | None = None,
     twin: Twin | None = None,
     macs: Macs | None = None,
     role: str = "",
@@ -118,16 +122,17 @@ def onnx_op(
 
     when: the nodes that the rule answers for; others are expanded to the operator's
     definition. traits: what passes know of an operator of ONNX's or ours, whatever its
-    version; the newest rule declares them. twin: the layer of the function that the
-    rule calls. macs: the multiply-accumulates of a node, from shapes. role: a name for
-    what the rule's function returns; argument_roles: names for what it is given.
-    weights: which inputs a layer keeps as weights. neutral: the second operand that
-    gives back the first. A rule that a user declares goes before ours.
+    version; the newest rule declares them. shapes: the sizes of its results, where its
+    traits do not tell them. twin: the layer of the function that the rule calls. macs:
+    the multiply-accumulates of a node, from shapes. role: a name for what the rule's
+    function returns; argument_roles: names for what it is given. weights: which inputs
+    a layer keeps as weights. neutral: the second operand that gives back the first. A
+    rule that a user declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
         rules = registry.setdefault((domain, op_type), [])
-        declared = (when, traits, twin, macs, role, argument_roles or {})
+        declared = (when, traits, shapes, twin, macs, role, argument_roles or {})
         rule = Rule(op_type, domain, since, function, *declared, weights, neutral)
         rules.insert(0, rule)
         rules.sort(key=lambda rule: (rule.is_ours, -rule.since))
@@ -169,6 +174,25 @@ def traits_of(domain: str, op_type: str) -> Trait:
     """The operator's traits, none for one without a rule that declares some."""
     rules = registry.get((domain, op_type), ())
     return next((rule.traits for rule in rules if rule.traits), NONE)
+
+
+_SHAPES_BY_TRAIT: Mapping[Trait, Shapes] = {
+    Trait.ELEMENTWISE | Trait.SAME_SHAPE: elementwise.same,
+    Trait.BROADCAST: elementwise.spread,
+    Trait.REDUCTION: elementwise.reduced,
+    Trait.REDUCTION_TO_INDEX: elementwise.reduced_to_index,
+}
+
+
+def shapes_of(domain: str, op_type: str) -> Shapes | None:
+    """The operator's shape transfer, None where ONNX's own inference knows it alone."""
+    rules = registry.get((domain, op_type), ())
+    for rule in rules:
+        if rule.shapes:
+            return rule.shapes
+    traits = traits_of(domain, op_type)
+    found = (rule for trait, rule in _SHAPES_BY_TRAIT.items() if trait & traits)
+    return next(found, None)
 
 
 def having(traits: Trait) -> frozenset[str]:

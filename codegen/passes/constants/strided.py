@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes.graph import (
     attribute,
     constant,
@@ -16,7 +17,6 @@ from burnish.codegen.passes.graph import (
     maker_of,
     scalar,
 )
-from burnish.codegen.passes.shapes.dims import declared
 
 
 def read_in_order(node: ir.Node) -> ir.Value | None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, find, having
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.passes.shapes.softmax_rows import ALONG_AN_AXIS
 
 Order = list[int]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.layout.channel_axes import (
     Order,
@@ -21,7 +22,6 @@ from burnish.codegen.passes.layout.channel_axes import (
     moved,
     rewrite,
 )
-from burnish.codegen.passes.shapes.dims import declared
 
 
 @dataclass

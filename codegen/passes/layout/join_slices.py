@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _LEAST = 3
 """Two steps are more often a pair, such as both inputs of a siamese network."""

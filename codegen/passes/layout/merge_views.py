@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops.shapes.dims import declared, known
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared, known
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.symbolic.sizes import ONE, Size, product
 

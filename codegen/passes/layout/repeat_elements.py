@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops.shapes.dims import declared, known
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared, known
 from burnish.codegen.symbolic.sizes import Size, product
 
 _NEAREST = {

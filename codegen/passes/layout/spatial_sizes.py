@@ -9,8 +9,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops.shapes.dims import Sizes, declared, numbers
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import Sizes, declared, numbers
 
 _NAMED_AXES = 18  # the opset since which Resize takes axes
 _RANKS = range(3, 6)  # signals, images, volumes

@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops.shapes.dims import Dims, declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import Dims, declared
 from burnish.codegen.symbolic.sizes import ONE, Size
 
 _EACH = having(Trait.ELEMENTWISE | Trait.BROADCAST)

@@ -13,8 +13,8 @@ from typing import Any
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.symbolic.sizes import parse
 
 STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.layer import (
     SWAP,
@@ -19,7 +20,6 @@ from burnish.codegen.passes.recurrent.layer import (
     start_from_nothing,
     swapped,
 )
-from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.symbolic.sizes import parse
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import Dims, broadcast, declared
 from burnish.codegen.passes.graph import (
     attribute,
     axes_of,
@@ -32,7 +33,6 @@ from burnish.codegen.passes.pattern import (
     op,
 )
 from burnish.codegen.passes.rules.attention.masks import counts
-from burnish.codegen.passes.shapes.dims import Dims, broadcast, declared
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 _LARGEST_INT32 = 2**31 - 1

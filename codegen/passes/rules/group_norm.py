@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import Dims, declared
 from burnish.codegen.passes.graph import constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
-from burnish.codegen.passes.shapes.dims import Dims, declared
 
 _GROUPS = op("Reshape", Any("x"), Any("groups"), name="groups")
 _NORMAL = op("InstanceNormalization", _GROUPS, Any("one"), Any("zero"), name="main")

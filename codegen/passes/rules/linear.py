@@ -6,9 +6,9 @@ import math
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared, known, numbers
 from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
-from burnish.codegen.passes.shapes.dims import declared, known, numbers
 from burnish.codegen.symbolic.sizes import product
 
 _TARGET = ("burnish", "Linear", 1)

@@ -6,6 +6,7 @@ import math
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes.graph import attribute
 from burnish.codegen.passes.pattern import (
     Any,
@@ -18,7 +19,6 @@ from burnish.codegen.passes.pattern import (
     op,
 )
 from burnish.codegen.passes.rules.norm import axes_over
-from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _X, _Y, _EPS = Any("x"), Any("y"), Scalar("eps")
 

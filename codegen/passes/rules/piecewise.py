@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import axis_of, declared
 from burnish.codegen.passes.graph import attribute, constant, integers, scalar
 from burnish.codegen.passes.pattern import (
     Any,
@@ -15,7 +16,6 @@ from burnish.codegen.passes.pattern import (
     op,
 )
 from burnish.codegen.passes.rules.norm import axes_over
-from burnish.codegen.passes.shapes.dims import axis_of, declared
 
 x = Any("x")
 lambd = Scalar("lambd")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes.graph import (
     attribute,
     constant,
@@ -14,7 +15,6 @@ from burnish.codegen.passes.graph import (
 )
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.norm import axes_over
-from burnish.codegen.passes.shapes.dims import declared, numbers
 from burnish.codegen.symbolic.sizes import ONE
 
 # --- x / (k + alpha * mean square of the channels around) ** beta ---

@@ -17,9 +17,9 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.names import authorship
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes.graph import attribute, constant, weight_node
 from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
-from burnish.codegen.passes.shapes.dims import declared
 from burnish.codegen.weights import constants
 
 _AUTHORS = re.compile(r"[A-Za-z_]\w*(\.\w+)*$")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import Dims, declared, known
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
-from burnish.codegen.passes.shapes.dims import Dims, declared, known
 from burnish.codegen.symbolic.sizes import Size, product
 
 _TURN = op("Transpose", op("Reshape", Any("x"), Any("parts")), name="turn")

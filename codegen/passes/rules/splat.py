@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes.graph import (
     attribute,
     constant,
@@ -13,7 +14,6 @@ from burnish.codegen.passes.graph import (
 )
 from burnish.codegen.passes.pattern import Any, Match, Rule, Table, either, op
 from burnish.codegen.passes.rules.attention.masks import filled
-from burnish.codegen.passes.shapes.dims import declared
 
 _KINDS = ("Add", "Max", "Min", "Mul")
 

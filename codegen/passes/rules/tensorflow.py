@@ -12,6 +12,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes.graph import (
     attribute,
     constant,
@@ -29,7 +30,6 @@ from burnish.codegen.passes.pattern import (
     either,
     op,
 )
-from burnish.codegen.passes.shapes.dims import declared, numbers
 from burnish.codegen.symbolic.sizes import ONE
 from burnish.codegen.weights import constants
 

@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import shapes_of
+from burnish.codegen.ops.shapes.dims import Context, Dims, Sizes, declared
 from burnish.codegen.passes.graph import integers
-from burnish.codegen.passes.shapes.dims import Context, Dims, Sizes, declared
-from burnish.codegen.passes.shapes.elementwise import RULES
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.symbolic.known import Checked
 from burnish.codegen.symbolic.sizes import Size, evaluated, names_in, parse, product
@@ -127,7 +127,7 @@ def _tried(size: Size, free: set[str], fixed: Mapping[str, int]) -> np.ndarray:
 
 def _equations(node: ir.Node) -> list[Equation]:
     """What sizes of a node's inputs must be; the first that has a solution counts."""
-    rule = RULES.get(node.op_type) if not node.domain else None
+    rule = shapes_of(node.domain, node.op_type)
     dims, sizes = [declared(value) for value in node.inputs], Checked()
     if node.op_type == "Reshape" and dims[0] is not None:
         return _of_reshape(dims[0], integers(node.inputs[1]))

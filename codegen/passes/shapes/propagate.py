@@ -16,17 +16,15 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
-from burnish.codegen.ops import Trait, traits_of
-from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.shapes.dims import (
+from burnish.codegen.ops import shapes_of
+from burnish.codegen.ops.shapes.dims import (
     Context,
     Dims,
-    Rule,
     Shapes,
     Sizes,
     declared,
 )
-from burnish.codegen.passes.shapes.elementwise import RULES, same
+from burnish.codegen.passes import graph as g
 from burnish.codegen.program import (
     Attribute,
     Constant,
@@ -100,7 +98,7 @@ class _Follower:
 
     def _shape(self, node: ir.Node) -> bool:
         """Write the shapes of a node's outputs; True if a number became known."""
-        rule = _rule(node)
+        rule = shapes_of(node.domain, node.op_type)
         found: Shapes = []
         if rule is not None:
             try:
@@ -186,14 +184,6 @@ class _Follower:
         for i, number in np.ndenumerate(numbers.array):
             simple[i] = _simplest(number)
         return Host(simple, numbers.dtype)
-
-
-def _rule(node: ir.Node) -> Rule | None:
-    """The operator's rule; of another domain's, where it keeps the shape."""
-    if node.domain in ("", "burnish"):
-        return RULES.get(node.op_type)
-    keeping = Trait.ELEMENTWISE | Trait.SAME_SHAPE
-    return same if traits_of(node.domain, node.op_type) & keeping else None
 
 
 def _tensor(value: ir.Value | None) -> Value | None:

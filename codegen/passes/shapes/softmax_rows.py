@@ -10,8 +10,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops.shapes.dims import axis_of, declared
 from burnish.codegen.passes.graph import all_nodes, label, version
-from burnish.codegen.passes.shapes.dims import axis_of, declared
 
 ALONG_AN_AXIS = 13
 """The first opset whose softmax is along one axis."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 from burnish import Tensor, nn, ops
@@ -19,11 +20,14 @@ from burnish.codegen.ops import (
     neutral_of,
     registry,
     role_names,
+    shapes_of,
     traits_of,
     twins,
     weights_of,
 )
 from burnish.codegen.ops.rule.traits import SHAPES
+from burnish.codegen.ops.shapes.dims import Context, Sizes
+from burnish.codegen.symbolic.sizes import parse
 from tests.conformance.runner import cases
 from tests.harness.source import floats, graph, node, source_of
 
@@ -40,7 +44,66 @@ def test_the_newest_rule_declares_what_happens_to_the_shape(
 ) -> None:
     newest, *older = OURS[operator]
     assert sum(bool(newest.traits & shape) for shape in SHAPES) == 1
-    assert not any(rule.traits for rule in older)
+    assert not any(rule.traits or rule.shapes for rule in older)
+
+
+#: Operators of ONNX whose results its own inference sizes, if anything can before the
+#: model runs, and of Burnish, which take the place of nodes with a shape.
+WITHOUT_TRANSFER = """
+    AdaptiveAveragePool AffineGrid BlackmanWindow Col2Im Compress ConcatFromSequence
+    Constant ConvInteger ConvTranspose CosineSimilarity DFT DeformConv DepthToSpace
+    Det DynamicTimeWarping Einsum GLU GlobalLpPool GridSample HammingWindow
+    HannWindow If ImageDecoder Loop LpPool MatMulInteger MaxRoiPool MaxUnpool
+    MelWeightMatrix Multinomial NonMaxSuppression NonZero OneHot Optional
+    OptionalGetElement OptionalHasElement PixelUnshuffle QLinearConv QLinearMatMul
+    RandomNormal RandomUniform Recurrent RecurrentCell RoiAlign STFT Scan SequenceAt
+    SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength
+    Shape Size SpaceToDepth SplitToSequence StandardDeviation StringNormalizer
+    StringSplit TfIdfVectorizer Tokenizer TopK Unique Upsample Variance
+"""
+
+
+def test_every_operator_declares_its_shape_transfer() -> None:
+    lacking = {
+        op_type
+        for domain, op_type in OURS
+        if domain in ("", "burnish") and shapes_of(domain, op_type) is None
+    }
+    assert lacking == set(WITHOUT_TRANSFER.split())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shape_transfer_gives_the_shapes_of_onnx_cases() -> None:
+    seen = set()
+    for name, case in cases().items():
+        nodes = case.model.graph.node
+        if len(nodes) != 1 or not case.data_sets:
+            continue
+        rule = shapes_of(nodes[0].domain, nodes[0].op_type)
+        inputs, outputs = case.data_sets[0]
+        arrays = [*inputs, *outputs]
+        if rule is None or not all(isinstance(a, np.ndarray) for a in arrays):
+            continue
+        model = ir.serde.deserialize_model(case.model)
+        given = dict(zip((v.name for v in model.graph.inputs), inputs, strict=True))
+
+        def ask(value: ir.Value | None, given: dict = given) -> Sizes | None:
+            held = None if value is None else given[value.name]
+            if held is None or held.dtype.kind != "i":
+                return None
+            return [parse(number) for number in held.ravel().tolist()]
+
+        node = model.graph.node(0)
+        dims = [v and [parse(n) for n in given[v.name].shape] for v in node.inputs]
+        named = [i for i, v in enumerate(node.outputs) if v.name]
+        found = rule(node, dims, Context(ask))
+        for i, y in zip(named, outputs, strict=True):
+            if i < len(found) and found[i] is not None:
+                sizes = [size and size.value for size in found[i]]
+                pairs = zip(sizes, np.shape(y), strict=True)
+                assert all(a in (None, b) for a, b in pairs), name
+                seen.add(nodes[0].op_type)
+    assert {"Attention", "Conv", "MaxPool", "Reshape", "Slice", "Split"} <= seen
 
 
 @functools.cache

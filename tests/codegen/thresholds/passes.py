@@ -72,7 +72,7 @@ PASSES = (
         lambda: "ops.where" not in generated(form(_SOFT_BELOW_TWO, x="2,4")),
     ),
     Threshold(
-        "passes.shapes.indexing._FAR",
+        "ops.shapes.indexing._FAR",
         100,
         "the first thousand rows with the shape of all of them",
         lambda: "[:1000]" not in generated(_cut("end")),

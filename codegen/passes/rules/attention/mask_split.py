@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import Dims, declared
 from burnish.codegen.passes.graph import constant, maker_of, scalar
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 from burnish.codegen.passes.rules.attention.masks import (
@@ -20,7 +21,6 @@ from burnish.codegen.passes.rules.attention.masks import (
     hides_what_follows,
     is_lower_triangle,
 )
-from burnish.codegen.passes.shapes.dims import Dims, declared
 from burnish.codegen.symbolic.sizes import ONE
 
 # --- the mask of attention by position ---

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes.graph import (
     attribute,
     behind,
@@ -17,7 +18,6 @@ from burnish.codegen.passes.graph import (
     scalar,
     starts_at_zero,
 )
-from burnish.codegen.passes.shapes.dims import declared
 
 #: A score added to it is lost in rounding; a larger number is a bias, which stays one.
 _LOW = -1e8

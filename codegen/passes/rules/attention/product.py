@@ -10,6 +10,7 @@ import math
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import Dims, declared
 from burnish.codegen.passes.graph import attribute, constant, scalar, view_nodes
 from burnish.codegen.passes.pattern import (
     Any,
@@ -21,7 +22,6 @@ from burnish.codegen.passes.pattern import (
     op,
 )
 from burnish.codegen.passes.rules.attention.masks import added, combined, is_low
-from burnish.codegen.passes.shapes.dims import Dims, declared
 from burnish.codegen.symbolic.sizes import ONE
 
 _TARGET = ("burnish", "Attention", 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes.graph import attribute, integers, scalar
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
-from burnish.codegen.passes.shapes.dims import declared, numbers
 
 _HALVES = op("Concat", op("Neg", Any("b")), Any("a"), name="joined")
 _PAIRS = op(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute
-from burnish.codegen.passes.shapes.dims import Context, Dims, Shapes
+from burnish.codegen.ops.shapes.dims import Context, Dims, Shapes
 from burnish.codegen.symbolic import transfer
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
@@ -14,8 +13,8 @@ def matmul(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     a, b = dims[0], dims[1]
     if a is None or b is None:
         return [None]
-    a = a[::-1] if attribute(node, "transA", 0) else a
-    b = b[::-1] if attribute(node, "transB", 0) else b
+    a = a[::-1] if node.attributes.get_int("transA", 0) else a
+    b = b[::-1] if node.attributes.get_int("transB", 0) else b
     return [transfer.matmul(a, b, context.sizes)]
 
 
@@ -24,8 +23,7 @@ def conv(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data, weight = dims[0], dims[1]
     if data is None or weight is None:
         return [None]
-    groups = attribute(node, "group", 1)
-    assert isinstance(groups, int)
+    groups = node.attributes.get_int("group", 1)
     windows = zip(*_windows(node, data[2:], weight[2:]), strict=True)
     sides = [_strided(*w, context.is_rounded) for w in windows]
     return [transfer.conv(data, weight, groups, sides, context.sizes)]
@@ -40,7 +38,7 @@ def _windows(
         return list(node.attributes.get_ints(name, [default] * count))
 
     pads: list[int | None] = list(held("pads", 0, 2 * rank))
-    if attribute(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+    if node.attributes.get_string("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         pads = [None] * (2 * rank)
     window = [None if k is None else k.value for k in kernel]
     around = [
@@ -71,7 +69,7 @@ def pooled(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data, kernel = dims[0], node.attributes.get_ints("kernel_shape")
     if data is None or kernel is None:
         return [None]
-    if attribute(node, "ceil_mode", 0):
+    if node.attributes.get_int("ceil_mode", 0):
         return [[*data[:2], *[None] * (len(data) - 2)]] * len(node.outputs)
     sides: Dims = [parse(k) for k in kernel]
     windows = zip(*_windows(node, data[2:], sides), strict=True)
@@ -87,8 +85,8 @@ def global_pool(node: ir.Node, dims: list[Dims | None], context: Context) -> Sha
 def resized(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     """A Resize by sizes; what scales make is for ONNX's own inference."""
     sizes = context.ask(node.inputs[3]) if len(node.inputs) > 3 else None
-    stretched = attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
-    if not sizes or dims[0] is None or not stretched:
+    policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
+    if not sizes or dims[0] is None or policy != "stretch":
         return [None]
     after = list(dims[0])
     axes = node.attributes.get_ints("axes", range(len(after)))
@@ -103,7 +101,7 @@ def recurrent(node: ir.Node, dims: list[Dims | None], context: Context) -> Shape
         return [None]
     context.sizes.same(data[-1], input_weight[-1])
     ways, hidden = weight[0], weight[-1]
-    if attribute(node, "layout", 0):
+    if node.attributes.get_int("layout", 0):
         y, state = [data[0], data[1], ways, hidden], [data[0], ways, hidden]
     else:
         y, state = [data[0], ways, data[1], hidden], [ways, data[1], hidden]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, order_of
-from burnish.codegen.passes.shapes.dims import (
+from burnish.codegen.ops.shapes.dims import (
     Context,
     Dims,
     Shapes,
@@ -19,10 +18,11 @@ from burnish.codegen.symbolic.sizes import ONE, Size, parse, product
 
 
 def transpose(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
-    order = None if dims[0] is None else order_of(node, len(dims[0]))
-    if dims[0] is None or order is None:
+    data = dims[0]
+    if data is None:
         return [None]
-    return [transfer.transposed(dims[0], order)]
+    order = node.attributes.get_ints("perm", range(len(data))[::-1])
+    return [transfer.transposed(data, order)]
 
 
 def reshape(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
@@ -30,7 +30,7 @@ def reshape(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     if sizes is None:
         return [None]
     data = dims[0]
-    if not attribute(node, "allowzero", 0):
+    if not node.attributes.get_int("allowzero", 0):
         sizes = [
             (data[i] if data and i < len(data) else None)
             if size is not None and size.value == 0

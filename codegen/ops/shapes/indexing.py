@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute
-from burnish.codegen.passes.shapes.dims import (
+from burnish.codegen.ops.shapes.dims import (
     Context,
     Dims,
     Shapes,
@@ -77,7 +76,7 @@ def gather_nd(node: ir.Node, dims: list[Dims | None], context: Context) -> Shape
     data, at = dims[0], dims[1]
     if data is None or not at or at[-1] is None or at[-1].value is None:
         return [None]
-    batch = int(str(attribute(node, "batch_dims", 0)))
+    batch = node.attributes.get_int("batch_dims", 0)
     return [transfer.gather_nd(data, at, batch + at[-1].value)]
 
 
