@@ -17,7 +17,7 @@ from burnish.codegen.names.authorship import as_given
 from burnish.codegen.program import Level, Scope
 
 SCOPES = "pkg.torch.onnx.name_scopes"
-_CLASSES = "pkg.torch.onnx.class_hierarchy"
+CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
 #: `self.layers[1:](x)` calls a Sequential of that name, whose layers keep theirs.
@@ -48,14 +48,14 @@ def write_scope(node: ir.Node, scope: Scope) -> None:
     paths = [".".join(names[: depth + 1]) for depth in range(len(names))]
     kinds = [level.kind for level in scope]
     node.metadata_props[SCOPES] = repr(["", *paths, node.name or ""])
-    node.metadata_props[_CLASSES] = repr(["Model", *kinds, node.op_type])
+    node.metadata_props[CLASSES] = repr(["Model", *kinds, node.op_type])
 
 
 def _from_metadata(node: ir.Node) -> Scope:
     names = _strings(node.metadata_props[SCOPES])
     if len(names) > _DEEPEST or any(name.count(".") > _DEEPEST for name in names):
         return ()
-    kinds = _strings(node.metadata_props.get(_CLASSES, "[]"))
+    kinds = _strings(node.metadata_props.get(CLASSES, "[]"))
     if len(kinds) != len(names):
         kinds = [""] * len(names)
     levels: list[Level] = []

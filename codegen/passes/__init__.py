@@ -15,7 +15,6 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen.account import Account, Accounts
-from burnish.codegen.ops import find
 from burnish.codegen.passes.constants.decide_if import decide_branches
 from burnish.codegen.passes.constants.drop_dead import drop_dead
 from burnish.codegen.passes.constants.drop_identities import drop_identities
@@ -26,7 +25,7 @@ from burnish.codegen.passes.constants.merge_branches import merge_branches
 from burnish.codegen.passes.cse.chain_concats import chain_concats
 from burnish.codegen.passes.cse.share_angles import share_angles
 from burnish.codegen.passes.cse.share_masks import share_masks
-from burnish.codegen.passes.fuse import Supported, fuse_known_forms
+from burnish.codegen.passes.fuse import fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label, separate_names
 from burnish.codegen.passes.layout.channels_first import channels_first
 from burnish.codegen.passes.layout.join_slices import join_slices
@@ -87,14 +86,8 @@ def run(
     accounts: Accounts | None = None,
     *,
     simplify: bool = True,
-    supported: Supported | None = None,
 ) -> bool:
-    """Repeat the passes until nothing changes; True if anything did.
-
-    `supported(domain, op_type, version)` says which operators have an import rule, by
-    default those of `codegen/ops`: no form is fused into one that has none.
-    """
-    supported = supported or _has_rule
+    """Repeat the passes until nothing changes; True if anything did."""
     accounts = accounts or Accounts()
     if not simplify:
         return sum(step(model, accounts.of(step.__name__)) for step in NEEDED) > 0
@@ -102,11 +95,7 @@ def run(
     for _ in range(_ROUNDS):
         again = False
         for step in PASSES:
-            account = accounts.of(step.__name__)
-            if step is fuse_known_forms:
-                again |= fuse_known_forms(model, account, supported)
-            else:
-                again |= step(model, account)
+            again |= step(model, accounts.of(step.__name__))
         changed |= again
         if not again:
             break
@@ -119,7 +108,3 @@ def places(model: ir.Model) -> dict[str, int]:
     names = [*(v.name for v in model.graph.inputs), *model.graph.initializers]
     names += map(label, all_nodes(model))
     return {name: place for place, name in enumerate(names) if name}
-
-
-def _has_rule(domain: str, op_type: str, version: int) -> bool:
-    return find(domain, op_type, version) is not None

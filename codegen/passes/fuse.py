@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import onnx_ir as ir
 
@@ -12,20 +12,14 @@ from burnish.codegen.passes.pattern import Either, Match, NodePattern, Rule, mat
 from burnish.codegen.passes.rules import RULES
 from burnish.codegen.weights import constants
 
-#: (domain, op_type, version) -> is there an import rule?
-Supported = Callable[[str, str, int], bool]
-
 _TELLING = 3
 """`--explain` reports a near miss from this many nodes on; fewer match by chance."""
 
 
-def fuse_known_forms(
-    model: ir.Model, account: Account, supported: Supported | None = None
-) -> bool:
+def fuse_known_forms(model: ir.Model, account: Account) -> bool:
     """Try every rule at every node; reasons for declining go to `account`."""
-    rules = [r for r in RULES if supported is None or supported(*r.target)]
     by_root: dict[str, list[Rule]] = {}
-    for rule in rules:
+    for rule in RULES:
         for root in _roots(rule):
             by_root.setdefault(root, []).append(rule)
     changed = False

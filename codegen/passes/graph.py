@@ -113,14 +113,6 @@ def maker_of(value: ir.Value | None, *kinds: str) -> ir.Node | None:
     return maker if maker.op_type in kinds and not maker.domain else None
 
 
-def axes_of(node: ir.Node, place: int = 1) -> list[int] | None:
-    """The axes in an attribute or, in newer opsets, in a constant input."""
-    held = node.attributes.get_ints("axes")
-    if held is not None:
-        return list(held)
-    return integers(node.inputs[place]) if len(node.inputs) > place else None
-
-
 def made_for(reader: ir.Node, value: ir.Value | None) -> ir.Node | None:
     """The node of one output, in the reader's graph, that makes a value for one use."""
     maker = None if value is None else value.producer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from time import monotonic
@@ -21,6 +22,10 @@ from burnish.codegen.readers.proto import clean
 Feeds = Mapping[str, np.ndarray]
 #: Seconds after which a reference is given no further inputs.
 _PATIENCE = 60.0
+
+#: Exact sums and fused nodes, as onnxruntime is asked for them in turn: with exact
+#: sums it fails for some files, and some that it wrote it optimizes no second time.
+_SESSIONS = (("1", True), ("0", True), ("0", False))
 
 Compute = Callable[[dict[str, np.ndarray]], list[Any]]
 
@@ -82,14 +87,13 @@ def in_float64(path: Path, feeds: Feeds) -> list[Any] | None:
 
 def _runtime(path: Path) -> tuple[Compute, str]:
     runtime = importlib.import_module("onnxruntime")
-    try:
-        session = _session(runtime, path, exact="1")
-    except Exception:  # it fails for some files that it takes as they are
+    for exact, fused in _SESSIONS:
         try:
-            session = _session(runtime, path, exact="0")
-        except Exception:  # some that it wrote itself, it optimizes no second time
-            session = _session(runtime, path, exact="0", fused=False)
-    return lambda feeds: session.run(None, feeds), runtime.__version__
+            session = _session(runtime, path, exact, fused=fused)
+            return partial(session.run, None), runtime.__version__
+        except Exception as error:  # of many kinds
+            failed = error
+    raise failed
 
 
 def _session(runtime: Any, path: Path, exact: str, *, fused: bool = True) -> Any:

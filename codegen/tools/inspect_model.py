@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,6 @@ from burnish.codegen.passes.graph import all_nodes
 from burnish.codegen.readers import read, valid_or_refused
 from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.tools.flops import Unknown, macs
-
-Supported = Callable[[str, str, int], bool]
 
 _ROUNDS = 5
 
@@ -92,25 +90,20 @@ class Inspection:
         return all(operator.supported for operator in self.operators)
 
 
-def inspect(
-    path: str | Path,
-    supported: Supported | None = None,
-    dims: Mapping[str, int] | None = None,
-) -> Inspection:
+def inspect(path: str | Path, dims: Mapping[str, int] | None = None) -> Inspection:
     """Read a model file and describe it; weights are not read.
 
-    supported: which operators have an import rule, by default those of `codegen/ops`.
     dims: sizes of open dimensions for the count of FLOPs, 1 by default.
     """
     with valid_or_refused(Path(path)):
-        return _inspected(Path(path), supported or _has_rule, dims or {})
+        return _inspected(Path(path), dims or {})
 
 
-def _inspected(path: Path, supported: Supported, dims: Mapping[str, int]) -> Inspection:
+def _inspected(path: Path, dims: Mapping[str, int]) -> Inspection:
     source = read(path)
     model, graph = source.model, source.model.graph
     nodes = all_nodes(model)
-    operators = _operators(model, nodes, supported)
+    operators = _operators(model, nodes)
     covered = sum(o.count for o in operators if o.supported)
     weights = _weights(graph.initializers.values())
     inputs, outputs = tuple(map(_port, graph.inputs)), tuple(map(_port, graph.outputs))
@@ -139,13 +132,7 @@ def _inspected(path: Path, supported: Supported, dims: Mapping[str, int]) -> Ins
     )
 
 
-def _has_rule(domain: str, op_type: str, version: int) -> bool:
-    return find(domain, op_type, version) is not None
-
-
-def _operators(
-    model: ir.Model, nodes: list[ir.Node], supported: Supported
-) -> tuple[Operator, ...]:
+def _operators(model: ir.Model, nodes: list[ir.Node]) -> tuple[Operator, ...]:
     """The most frequent first."""
     kinds: Counter[tuple[str, str, int]] = Counter()
     names: dict[tuple[str, str, int], list[str]] = {}
@@ -156,7 +143,7 @@ def _operators(
         names.setdefault(kind, []).append(node.name or "")
     found = []
     for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-        known = supported(*kind)
+        known = find(*kind) is not None
         missing = () if known else tuple(names[kind])
         found.append(Operator(*kind, count, known, missing))
     return tuple(found)

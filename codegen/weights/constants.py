@@ -28,8 +28,8 @@ _OF_LAYERS = re.compile(
     r"weight|bias|running_(mean|var)|in_proj_(weight|bias)|bias_[kv]"
     r"|(weight|bias)_(ih|hh)(_l\d+(_reverse)?)?"
 )
-_KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
-_PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
+KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
 _SUMS = _ARITHMETIC | {"FakeQuantize", "QuantizeLinear"}
@@ -74,7 +74,7 @@ def is_parameter(value: ir.Value) -> bool:
         return False
     if _OF_LAYERS.fullmatch(name.rpartition(".")[2]):
         return False
-    if _KIND in value.metadata_props:
+    if KIND in value.metadata_props:
         return True
     nodes = [node for node, _ in value.uses()]
     if any(key.startswith("pkg.torch") for n in nodes for key in n.metadata_props):
@@ -101,7 +101,7 @@ def is_transposed(value: ir.Value) -> bool:
 
 def is_buffer(value: ir.Value) -> bool:
     """Whether the exporter says that it is one of the author's, which never trains."""
-    return value.metadata_props.get(_KIND) == "BUFFER"
+    return value.metadata_props.get(KIND) == "BUFFER"
 
 
 def is_saved(value: ir.Value) -> bool:
@@ -110,7 +110,7 @@ def is_saved(value: ir.Value) -> bool:
     The newer exporter says so of each buffer; in files of the older one a buffer that
     is not persistent is a Constant. Other constants have names that are counted.
     """
-    if value.metadata_props.get(_PERSISTENT) == "False" or is_marked(value):
+    if value.metadata_props.get(PERSISTENT) == "False" or is_marked(value):
         return False
     name = value.name or ""
     return not authorship.is_exporters(name) and not authorship.is_made(name)
@@ -118,7 +118,7 @@ def is_saved(value: ir.Value) -> bool:
 
 def mark_parameter(value: ir.Value) -> None:
     """Say that its name is that of a parameter of the author's."""
-    value.metadata_props[_KIND] = "PARAMETER"
+    value.metadata_props[KIND] = "PARAMETER"
 
 
 def mark_copy(value: ir.Value) -> None:
@@ -171,7 +171,7 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     a function made that has no parameters, and what authors keep as buffers that are
     not saved.
     """
-    if value.metadata_props.get(_PERSISTENT) == "False":
+    if value.metadata_props.get(PERSISTENT) == "False":
         return True
     if authorship.is_made(value.name or "") or _BUFFERS.match(value.name or ""):
         return True

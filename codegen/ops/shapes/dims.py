@@ -18,6 +18,7 @@ from burnish.codegen.symbolic.sizes import Size, parse
 Dims = list[Size | None]
 Sizes = list[Size | None]
 Ask = Callable[[ir.Value | None], Sizes | None]
+Integers = Callable[[ir.Value | None], list[int] | None]
 Shapes = Sequence[Dims | None]
 
 
@@ -32,6 +33,10 @@ class Context:
     ask: Ask
     sizes: Known = KNOWN
     is_rounded: bool = False
+
+    def integers(self, value: ir.Value | None) -> list[int] | None:
+        """The numbers in an input, None where one is not known."""
+        return numbers(self.ask(value))
 
 
 Rule = Callable[[ir.Node, list[Dims | None], Context], Shapes]
@@ -66,14 +71,15 @@ def axis_of(node: ir.Node, default: int = 0) -> int:
     return node.attributes.get_int("axis", default)
 
 
-def axes_of(node: ir.Node, context: Context, place: int = 1) -> list[int] | None:
-    """Axes given as an attribute or, in newer opsets, as an input."""
+def axes_of(node: ir.Node, ask: Integers, place: int = 1) -> list[int] | None:
+    """Axes given as an attribute or, in newer opsets, as an input.
+
+    ask: the integers in an input.
+    """
     held = node.attributes.get_ints("axes")
     if held is not None:
         return list(held)
-    if len(node.inputs) > place and node.inputs[place] is not None:
-        return numbers(context.ask(node.inputs[place]))
-    return None
+    return ask(node.inputs[place]) if len(node.inputs) > place else None
 
 
 def broadcast(shapes: Sequence[Dims | None], sizes: Known = KNOWN) -> Dims | None:

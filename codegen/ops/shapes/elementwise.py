@@ -32,7 +32,7 @@ def spread(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
 def reduced(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     data = dims[0]
     given = len(node.inputs) > 1 and node.inputs[1] is not None
-    axes = axes_of(node, context)
+    axes = axes_of(node, context.integers)
     if data is None or (axes is None and given):
         return [None]
     if axes is None or not axes:

@@ -25,7 +25,7 @@ def slice_(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     if data is None or len(node.inputs) < 3:
         return [None]
     starts, ends = context.ask(node.inputs[1]), context.ask(node.inputs[2])
-    axes = axes_of(node, context, 3)
+    axes = axes_of(node, context.integers, 3)
     if len(node.inputs) <= 3 or node.inputs[3] is None:
         axes = list(range(len(starts or [])))
     steps: list[int] | None = [1] * len(starts or [])

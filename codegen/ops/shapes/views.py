@@ -62,14 +62,14 @@ def _quotient(whole: list[Size], rest: list[Size]) -> Size | None:
 
 
 def squeeze(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
-    data, axes = dims[0], axes_of(node, context)
+    data, axes = dims[0], axes_of(node, context.integers)
     if data is None or axes is None:
         return [None]
     return [transfer.squeezed(data, axes)]
 
 
 def unsqueeze(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
-    data, axes = dims[0], axes_of(node, context)
+    data, axes = dims[0], axes_of(node, context.integers)
     if data is None or axes is None:
         return [None]
     return [transfer.unsqueezed(data, axes, lambda: ONE)]

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops.shapes.dims import axes_of
 from burnish.codegen.passes import graph as g
 
 _HANDED_ON = having(Trait.ELEMENTWISE)
@@ -79,7 +80,7 @@ def _taken(user: ir.Node, place: int, steps: int) -> int | None:
     if user.op_type in _HANDED_ON:
         return _wanted(user.outputs[0], steps)
     if user.op_type in ("Squeeze", "Unsqueeze"):
-        axes, behind = g.axes_of(user), _wanted(user.outputs[0], steps)
+        axes, behind = axes_of(user, g.integers), _wanted(user.outputs[0], steps)
         if axes is None or behind is None:
             return None
         return behind + (len(axes) if user.op_type == "Squeeze" else -len(axes))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, find, having
-from burnish.codegen.ops.shapes.dims import declared
+from burnish.codegen.ops.shapes.dims import axes_of, declared
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.softmax_rows import ALONG_AN_AXIS
 
@@ -77,7 +77,7 @@ def _axes(node: ir.Node) -> list[int] | None:
     place = _AXES_INPUT[node.op_type]
     given = len(node.inputs) > place and node.inputs[place] is not None
     if given or "axes" in node.attributes:
-        return g.axes_of(node, place)
+        return axes_of(node, g.integers, place)
     if node.op_type == "Slice":
         count = declared(node.inputs[1])
         known = count is not None and count[0] is not None

@@ -13,7 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
-from burnish.codegen.ops.shapes.dims import declared
+from burnish.codegen.ops.shapes.dims import axes_of, declared
 from burnish.codegen.passes import graph as g
 from burnish.codegen.symbolic.sizes import parse
 
@@ -129,7 +129,7 @@ def _end(y: ir.Value, directions: int) -> ir.Node | None:
         return None
     user = users[0][0]
     if user.op_type == "Squeeze" and directions == 1:
-        return user if g.axes_of(user) == [1] else None
+        return user if axes_of(user, g.integers) == [1] else None
     transposed, order = user.outputs[0], perm(user)
     if transposed.is_graph_output():
         return None

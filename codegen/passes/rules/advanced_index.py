@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.ops.shapes.dims import Dims, broadcast, declared
+from burnish.codegen.ops.shapes.dims import Dims, axes_of, broadcast, declared
 from burnish.codegen.passes.graph import (
     attribute,
-    axes_of,
     behind,
     constant,
     constant_node,
@@ -204,7 +203,7 @@ def _counted_from_front(value: ir.Value) -> int | None:
     if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
         return None
     inner, rank = _counted_from_front(node.inputs[0]), len(declared(value) or [])
-    axes = axes_of(node)
+    axes = axes_of(node, integers)
     if inner is None or axes is None:
         return None
     new = {axis % rank for axis in axes}

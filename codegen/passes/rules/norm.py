@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, reshape_nodes, scalar
-from burnish.codegen.passes.graph import axes_of as given_axes
+from burnish.codegen.ops.shapes.dims import axes_of
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    integers,
+    reshape_nodes,
+    scalar,
+)
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 
 x = Any("x")
@@ -55,7 +61,7 @@ def axes_over(node: ir.Node) -> list[int] | None:
     if node.op_type == "GlobalAveragePool":
         rank = 0 if of is None or of.shape is None else len(of.shape)
         return list(range(2 - rank, 0)) if rank > 2 else None
-    axes = given_axes(node)
+    axes = axes_of(node, integers)
     if axes is None or of is None or not any(axis >= 0 for axis in axes):
         return None if axes is None else sorted(axes)
     if of.shape is None:

@@ -121,13 +121,13 @@ def _is_known(message: Any, odd: list[Any]) -> bool:
     own = {(f.domain, f.name) for f in message.functions}
     return all(
         (node.domain, node.op_type) in own
-        or _has_rule(node, versions.get(node.domain, declared.get(node.domain, 1)))
+        or _is_native(node, versions.get(node.domain, declared.get(node.domain, 1)))
         for body, versions in checked
         for node in all_nodes(body)
     )
 
 
-def _has_rule(node: Any, version: int) -> bool:
+def _is_native(node: Any, version: int) -> bool:
     if version > NEWEST:
         return False
     if node.op_type == "Constant" and node.domain == "":

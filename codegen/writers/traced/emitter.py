@@ -15,6 +15,8 @@ import onnx_ir as ir
 from burnish.capture.line import refs
 from burnish.capture.ref import Ref
 from burnish.codegen.errors import ExportError
+from burnish.codegen.scopes import CLASSES, SCOPES
+from burnish.codegen.weights.constants import KIND, PERSISTENT
 from burnish.codegen.writers.traced.sizes import Size, Varying, captures_of
 from burnish.codegen.writers.traced.tape import Block, Done, Path
 from burnish.nn.core.param import Stored
@@ -22,10 +24,6 @@ from burnish.nn.core.param import Stored
 OPSETS = {"": 20, "ai.onnx.ml": 4}
 _LATER = {"BitCast": 26}  # operators that a later opset brings
 _WITH = {"block_size": 21, "output_dtype": 21, "round_mode": 24}  # and attributes
-_SCOPES = "pkg.torch.onnx.name_scopes"
-_CLASSES = "pkg.torch.onnx.class_hierarchy"
-_KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
-_PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
 _LARGE = 64  # elements from which on a constant is kept beside the nodes
 
 
@@ -144,9 +142,9 @@ class Emitter:
     def stored(self, name: str, item: Stored) -> ir.Value:
         """A parameter or buffer, by the name that the module has for it."""
         value = self.initializer(name, tensor(np.asarray(item.data), name))
-        value.metadata_props[_KIND] = "PARAMETER" if item.learns else "BUFFER"
+        value.metadata_props[KIND] = "PARAMETER" if item.learns else "BUFFER"
         if not item.learns:
-            value.metadata_props[_PERSISTENT] = str(item.persistent)
+            value.metadata_props[PERSISTENT] = str(item.persistent)
         return value
 
     def initializer(self, name: str, held: Any) -> ir.Value:
@@ -372,8 +370,8 @@ class Emitter:
             *(f"{kind.__module__}.{kind.__qualname__}" for _, kind in levels),
             node.op_type,
         ]
-        node.metadata_props[_SCOPES] = repr(names)
-        node.metadata_props[_CLASSES] = repr(kinds)
+        node.metadata_props[SCOPES] = repr(names)
+        node.metadata_props[CLASSES] = repr(kinds)
 
 
 def _copied(shape: Sequence[int], was: Sequence[int]) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from burnish.codegen.passes.graph import bodies
 from burnish.codegen.writers.traced.emitter import Emitter, opsets
 from burnish.codegen.writers.traced.tape import Inside
 
@@ -84,17 +85,11 @@ class Functions:
         return self.made[key]
 
 
-def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type is ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-
-
 def everyone(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
     """Nodes, and those in the bodies of their conditions."""
     for node in nodes:
         yield node
-        for body in _bodies(node):
+        for body in bodies(node):
             yield from everyone(body)
 
 
@@ -102,7 +97,7 @@ def _made(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
     """Every value that nodes and their bodies make."""
     for node in everyone(nodes):
         yield from node.outputs
-        for body in _bodies(node):
+        for body in bodies(node):
             yield from body.inputs
 
 
@@ -110,7 +105,7 @@ def asked_by(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
     """Every value that nodes are given, also in the bodies of their conditions."""
     for node in nodes:
         yield from (value for value in node.inputs if value is not None)
-        for body in _bodies(node):
+        for body in bodies(node):
             yield from asked_by(body)
             yield from body.outputs
 
