@@ -7,12 +7,11 @@ before, by `burnish kernels build` or for the first plan.
 from __future__ import annotations
 
 import functools
-import itertools
 import struct
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from burnish.kernels.records import (
     records_of,
     reference,
 )
+from burnish.kernels.same import functions
 from burnish.kernels.threads import num_threads
 
 _MOST = 32
@@ -66,15 +66,20 @@ def launch(kernel: str, parts: int, **fields: Any) -> None:
 
 def run_one(kernel: str, parts: int, fields: dict[str, Any]) -> None:
     """`launch`, whose fields are a dict already."""
+    arrays_of, numbers_of = _getters(kernel)
+    record = _record(kernel, parts, numbers_of(fields))
+    _on_arrays(record, arrays_of(fields), _threads(parts))
+
+
+def _on_arrays(record: bytes, arrays: tuple[Any, ...], threads: int) -> None:
+    """Run a record, whose references are numbers of arrays; None for absent ones."""
     library = usable()
     assert library is not None
-    arrays_of, numbers_of = _getters(kernel)
-    arrays = arrays_of(fields)
-    absent = tuple([array is None for array in arrays])
-    record, table = _record(kernel, parts, absent, numbers_of(fields))
-    if True in absent:
-        arrays = [array for array in arrays if array is not None]
-    library.run(record, 1, table(*map(_finder(), arrays)), _threads(parts))
+    known = _format()
+    if known and library.run_on_arrays(known, record, arrays, len(arrays), threads):
+        return
+    addresses = [0 if array is None else _told(array) for array in arrays]
+    library.run(record, 1, _table(addresses), threads)
 
 
 @functools.cache
@@ -85,15 +90,12 @@ def _getters(kernel: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 @functools.lru_cache(1 << 12)
-def _record(
-    kernel: str, parts: int, absent: tuple[bool, ...], numbers: tuple[float, ...]
-) -> tuple[bytes, Callable[..., bytes]]:
-    """What calls of a kernel with these numbers share: the record, a table's format."""
-    form, places = BY_NAME[kernel], itertools.count()
-    row = [-1 if is_absent else reference(next(places)) for is_absent in absent]
+def _record(kernel: str, parts: int, numbers: tuple[float, ...]) -> bytes:
+    """The record that calls of a kernel with these numbers share."""
+    form = BY_NAME[kernel]
+    places = [*map(reference, range(len(form.references)))]
     named = dict(zip(form.integers + form.reals, numbers, strict=True))
-    table = struct.Struct(f"={absent.count(False)}Q").pack
-    return record_of(kernel, parts, row, named), table
+    return record_of(kernel, parts, places, named)
 
 
 def program(
@@ -108,23 +110,10 @@ def program(
     read: float32 arrays, each with its strides along the axes, in elements. to: "sums"
     gives the sum of each tile of PROGRAM["tile"] elements of a plane.
     """
-    library = usable()
-    assert library is not None
     parts = shares(4 * prod(sizes) * len(steps))
     ways = tuple([way for _, way in read])
-    form = _program(tuple(steps), tuple(sizes), ways, parts, to)
-    find = _finder()
-    table = form.table(find(out), *form.tables, *[find(array) for array, _ in read])
-    library.run(form.record, 1, table, _threads(parts))
-
-
-class _Program(NamedTuple):
-    """A program's record; its code and operands, at the addresses `tables`."""
-
-    record: bytes
-    tables: tuple[int, int]
-    table: Callable[..., bytes]
-    held: tuple[Any, Any]
+    record, *code = _program(tuple(steps), tuple(sizes), ways, parts, to)
+    _on_arrays(record, (out, *code, *[array for array, _ in read]), _threads(parts))
 
 
 @functools.lru_cache(1 << 10)
@@ -134,8 +123,8 @@ def _program(
     read: tuple[Any, ...],
     parts: int,
     to: str,
-) -> _Program:
-    """What calls of a program for arrays of these sizes and strides share."""
+) -> tuple[bytes, Any, Any]:
+    """The record, the code and the operands that calls for such arrays share."""
     outer = [1] * (OUTER + 2 - len(sizes)) + [*sizes]
     operands = []
     for i, ways in enumerate(read):
@@ -149,9 +138,7 @@ def _program(
         rows=outer[OUTER], width=outer[OUTER + 1],
     )  # fmt: skip
     code = np.frombuffer(coded(steps, len(read)), np.uint8)
-    held = code, np.array(operands, np.int64)
-    table = struct.Struct(f"={3 + len(read)}Q").pack
-    return _Program(record, (address(code), address(held[1])), table, held)
+    return record, code, np.array(operands, np.int64)
 
 
 def prepared(
@@ -230,12 +217,11 @@ def address(array: Any) -> int:
 def _finder() -> Callable[[Any], int]:
     """How to find an array's address: what Python's interface says takes ten times as
     long as reading the pointer that CPython's arrays begin with, behind their head."""
+    if not _is_known():
+        return _told
     import ctypes
 
     read, place, kind = ctypes.c_ssize_t.from_address, object.__basicsize__, np.ndarray
-    probe = np.zeros(3)[1:]
-    if not is_cpython() or read(id(probe) + place).value != _told(probe):
-        return _told
 
     def find(array: Any) -> int:
         if type(array) is kind:
@@ -243,6 +229,33 @@ def _finder() -> Callable[[Any], int]:
         return _told(array)
 
     return find
+
+
+def _is_known() -> bool:
+    """Whether an object's second word is its type, and an array's elements follow."""
+    if not is_cpython():
+        return False
+    import ctypes
+
+    probe, read = np.zeros(3)[1:], ctypes.c_ssize_t.from_address
+    found = [read(id(probe) + at).value for at in (_TYPE_AT, object.__basicsize__)]
+    return found == [id(np.ndarray), _told(probe)]
+
+
+_TYPE_AT = np.dtype(np.intp).itemsize
+
+
+@functools.cache
+def _format() -> Any:
+    """What `run_on_arrays` goes by; None where arrays are not as it expects."""
+    if not _is_known():
+        return None
+    import ctypes
+
+    names = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyTuple_GetItem")
+    places = _TYPE_AT, object.__basicsize__
+    words = (*functions(names), id(None), id(np.ndarray), *places)
+    return (ctypes.c_int64 * len(words))(*words)
 
 
 def _told(array: Any) -> int:

@@ -48,6 +48,10 @@ class Library:
             self.same: Any = same(("same_objects", held))
             guarded = ctypes.PYFUNCTYPE(number, address, address)
             self.run_if_same: Any = guarded(("run_if_same", held))
+            on_arrays = ctypes.PYFUNCTYPE(
+                number, address, address, ctypes.py_object, number, number
+            )
+            self.run_on_arrays: Any = on_arrays(("run_on_arrays", held))
             self.memory_handler: Any = loaded.memory_handler
             self.memory_handler.argtypes = [address]
             self.memory_handler.restype = address

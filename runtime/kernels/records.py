@@ -150,6 +150,7 @@ RECORDS = (
         "cubic",
     ),
     _record("places", "ids sizes steps base out fault", "count depth"),
+    _record("places_along", "ids out fault", "outer count rows inner"),
     _record("set_rows", "x updates ids out", "count rows width is_sum"),
     _record("put", "x places out fault", "size0 size1 rows width room x0 x1 x2"),
     _record("resample", "x index weight out", "outer size places inner taps"),

@@ -95,7 +95,7 @@ class Same:
         looked_at: tuple[Sequence[Any], ...] = (self._dicts, self._lists, *groups[3:])
         sizes = [len(each) for each in looked_at]
         self._tables = objects, counts
-        words = (*_functions(_FUNCTIONS), *sizes, *map(ctypes.addressof, self._tables))
+        words = (*functions(_FUNCTIONS), *sizes, *map(ctypes.addressof, self._tables))
         self._record = (ctypes.c_int64 * len(words))(*words)
         self._function = library.same
 
@@ -121,11 +121,11 @@ def guarded(
     import ctypes
 
     addresses = map(ctypes.addressof, records)
-    words = (*_functions(_LOCK), first, count, threads, len(records), *addresses)
+    words = (*functions(_LOCK), first, count, threads, len(records), *addresses)
     return partial(library.run_if_same, (ctypes.c_int64 * len(words))(*words))
 
 
-def _functions(names: Iterable[str]) -> list[int]:
+def functions(names: Iterable[str]) -> list[int]:
     """The addresses of the interpreter's functions."""
     import ctypes
 

@@ -11,10 +11,13 @@ from burnish.ops import loss
 from burnish.ops._cpu import call
 from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
 from burnish.ops._shapes import reduced_axes
-from burnish.ops.arrays import index, reduce
+from burnish.ops.arrays import gather, index, reduce
 
 _CHAIN = 1 << 9
 """Numbers that are added one after another at most, so that no digits are lost."""
+
+_OFTEN = 4
+"""Updates of an element on average at most, which are added one by one."""
 
 _LONGEST = 1 << 14
 """Elements of a row at most, which are added in 64 chains."""
@@ -101,8 +104,8 @@ _register(reduce.reduce_max, "max", 1)
 @index.put_rows.on("numpy")
 def _(x, indices, *, rows):
     width = prod(x.shape[1:])
-    known = suits(x) and width > 1 and rows and indices.dtype == np.int64
-    if not known or indices.shape != x.shape[:1] or not _are_spread(indices, rows):
+    known = suits(x) and rows and indices.dtype == np.int64
+    if not (known and indices.shape == x.shape[:1] and _keeps(indices, rows, width)):
         return index.put_rows.value(x, indices, rows=rows)
     y = np.empty((rows, *x.shape[1:]), x.dtype)
     launch(
@@ -112,14 +115,43 @@ def _(x, indices, *, rows):
     return y
 
 
-def _are_spread(indices, rows):
-    """Whether indices are of rows, and none occurs too often to be added one by one."""
+def _keeps(indices, rows, width):
+    """Whether indices are of rows, and none occurs too often to be added one by one.
+
+    Of single elements NumPy counts repeats as slowly as it adds in double precision.
+    """
     low = indices.min()
     if low < -rows or indices.max() >= rows:
         return False
+    if width == 1:
+        return indices.size <= _OFTEN * rows
     if indices.size <= _CHAIN:
         return True
     return np.bincount(indices if low >= 0 else indices % rows).max() <= _CHAIN
+
+
+@gather.scatter_rows.on("numpy")
+def _(x, indices, updates, *, reduction="none"):
+    few = reduction == "add" and np.size(updates) <= _OFTEN * x.size
+    known = (few or reduction == "none") and suits(x, updates)
+    if not (known and _are_rows(x, indices, updates)):
+        return gather.scatter_rows.value(x, indices, updates, reduction=reduction)
+    y = np.empty(x.shape, x.dtype)
+    launch(
+        "set_rows", x.size, x=dense(x), updates=dense(updates), ids=dense(indices),
+        out=y, count=indices.size, rows=len(x), width=prod(x.shape[1:]),
+        is_sum=reduction == "add",
+    )  # fmt: skip
+    return y
+
+
+def _are_rows(x, indices, updates):
+    """Whether indices are of x's rows, and there is a row of updates for each."""
+    if type(indices) is not np.ndarray or indices.dtype != np.int64:
+        return False
+    if not indices.size or updates.shape != indices.shape + x.shape[1:]:
+        return False
+    return -len(x) <= indices.min() and indices.max() < len(x)
 
 
 @loss.huber.on("numpy")

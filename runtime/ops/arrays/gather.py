@@ -10,6 +10,7 @@ import numpy as np
 from burnish.backend import Array, namespace
 from burnish.errors import InputError
 from burnish.operator import composed, operator
+from burnish.ops._places import along_axis
 from burnish.ops._shapes import (
     axes_of,
     cast,
@@ -186,6 +187,8 @@ def flat_places(
         )
     shape = shape or (1,)  # a scalar is a vector of one
     axis = axes_of(axis, len(shape))[0]
+    if not broadcasts and (found := along_axis(indices, shape, axis)) is not None:
+        return found
     low = _check_range(indices, shape, axis)
     sizes = shape if broadcasts else indices.shape
     places = indices.astype(np.int64, copy=False)  # fewer bits may hold no place

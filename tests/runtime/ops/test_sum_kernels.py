@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from burnish import ops
+from burnish.errors import InputError
+from burnish.ops import _places
+from burnish.ops.arrays.gather import scatter_rows
 from burnish.ops.arrays.index import put_rows
 from burnish.ops.loss import huber
 from burnish.ops.normalization import group_norm_of
@@ -138,6 +141,73 @@ def test_rows_added_by_number(repeats, launched):
     (y,) = same_for_any_threads(lambda: put_rows(x, places, rows=rows))
     close(y, put_rows.value(*wide([x]), places, rows=rows), 64)
     assert set(launched) == (set() if repeats == 900 else {"add_rows"})
+
+
+@pytest.mark.parametrize("repeats", [1, 4, 5])
+def test_elements_added_by_number(repeats, launched):
+    x, rows = values(97 * repeats), 97
+    places = np.random.default_rng(3).integers(-rows, rows, x.size)
+    (y,) = same_for_any_threads(lambda: put_rows(x, places, rows=rows))
+    close(y, put_rows.value(*wide([x]), places, rows=rows), 64)
+    assert set(launched) == (set() if repeats == 5 else {"add_rows"})
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("rest", [(), (3,), (2, 17)])
+@pytest.mark.parametrize("count", [(1,), (5, 4), (200,)])
+def test_rows_are_set_and_added_to_by_number(count, rest, reduction, launched):
+    x, updates = values(29, *rest), values(*count, *rest, seed=1)
+    places = np.random.default_rng(4).integers(-29, 29, count)
+    (y,) = same_for_any_threads(
+        lambda: scatter_rows(x, places, updates, reduction=reduction)
+    )
+    exact = scatter_rows.value(
+        *wide([x]), places.ravel(), *wide([updates.reshape(-1, *rest)]),
+        reduction=reduction,
+    )  # fmt: skip
+    close(y, exact, 64)
+    is_exact = reduction == "add" and updates.size > 4 * x.size
+    assert ("set_rows" in launched) != is_exact
+
+
+def test_rows_that_the_kernel_does_not_set(launched):
+    x, places = values(6, 5), np.array([0, -1])
+    for args, options in (
+        ((x, places, np.float32(2)), {}),
+        ((x, places, values(5)), {}),
+        ((x, places, values(2, 5).astype(np.float64)), {}),
+        ((x, places.astype(np.int32), values(2, 5)), {}),
+        ((x, places, values(2, 5)), {"reduction": "max"}),
+        ((x, np.zeros(0, np.int64), values(0, 5)), {}),
+    ):
+        y = scatter_rows(*args, **options)
+        assert np.array_equal(y, scatter_rows.value(*args, **options))
+    with pytest.raises(InputError, match="expected -6 to 5"):
+        scatter_rows(x, np.array([6]), values(1, 5))
+    assert not launched
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(7,), (4, 6, 5), (3, 0, 2)])
+def test_elements_along_an_axis(shape, axis, launched, monkeypatch):
+    monkeypatch.setattr(_places, "_FEW", 0)
+    axis = axis if axis < len(shape) else 0
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    sizes = list(shape)
+    sizes[axis] = 9 if shape[axis] else 0
+    given = np.random.default_rng(5).integers(
+        -max(shape[axis], 1), max(shape[axis], 1), sizes
+    )
+    (y,) = same_for_any_threads(lambda: ops.gather_elements(x, given, axis=axis))
+    assert np.array_equal(y, np.take_along_axis(x, given, axis))
+    assert set(launched) == {"places_along"}
+
+
+def test_elements_along_an_axis_out_of_range_are_refused(launched, monkeypatch):
+    monkeypatch.setattr(_places, "_FEW", 0)
+    for wrong in (-5, 4):
+        with pytest.raises(InputError, match="expected -4 to 3 for axis 0"):
+            ops.gather_elements(values(4, 2), np.array([[0, wrong]]), axis=0)
 
 
 def test_rows_of_numbers_out_of_range_are_refused(launched):

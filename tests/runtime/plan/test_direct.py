@@ -37,6 +37,19 @@ def test_without_cpython_the_interface_is_asked(monkeypatch):
     assert finder(array) == array.ctypes.data
 
 
+@pytest.mark.parametrize("kind", [np.ndarray, np.recarray])
+@pytest.mark.parametrize("known", [True, False])
+def test_arrays_of_any_class_are_launched_on(kind, known, monkeypatch):
+    if library() is None:
+        pytest.skip("no C compiler here")
+    if not known:
+        monkeypatch.setattr(direct, "_format", lambda: None)
+    g, y, dx = (np.ones((3, 4), np.float32) for _ in range(3))
+    fields = {"rows": 3, "width": 4, "inner": 1, "is_log": 0}
+    direct.launch("softmax_gradient", 1, g=g.view(kind), y=y, out=dx, **fields)
+    assert (dx == -3).all()
+
+
 def test_one_record_is_as_one_of_several():
     names = BY_NAME["calibrate"].references
     fields = {"rows": np.int64(3), "width": 2.0, "x_row": 2, "low": True, "high": 5}
