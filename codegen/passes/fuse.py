@@ -7,11 +7,15 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
+from burnish.codegen.ops.quantized.quantize import ON_INPUT
 from burnish.codegen.passes.graph import all_nodes, initializer, label, owner
 from burnish.codegen.passes.pattern import Either, Match, NodePattern, Rule, match
 from burnish.codegen.passes.rules import RULES
 from burnish.codegen.weights import constants
 
+_VIEWS = having(Trait.VIEW)
+"""Beside a layer that rounds its input they round nothing."""
 _TELLING = 3
 """`--explain` reports a near miss from this many nodes on; fewer match by chance."""
 
@@ -87,7 +91,9 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
     main = found.named.get("main", root)
     for each in nodes:
         each.name = each.name or main.name
-        each.metadata_props.update(main.metadata_props)
+        for key, text in main.metadata_props.items():
+            if key != ON_INPUT or each.op_type not in _VIEWS:
+                each.metadata_props.setdefault(key, text)
     domain, _, version = rule.target
     if domain:
         model.opset_imports.setdefault(domain, version)

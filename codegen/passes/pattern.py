@@ -87,6 +87,7 @@ class NodePattern(Pattern):
     inputs: tuple[Pattern, ...]
     name: str = ""  #: under which `Match.named` has the node
     domain: str = ""
+    stays: bool = False  #: read by others too: it is none of `Match.nodes`
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,14 @@ def either(*ways: Pattern) -> Either:
 
 
 def op(
-    op_type: str, *inputs: Pattern | float, name: str = "", domain: str = ""
+    op_type: str,
+    *inputs: Pattern | float,
+    name: str = "",
+    domain: str = "",
+    stays: bool = False,
 ) -> NodePattern:
     """An operator applied to patterns."""
-    return NodePattern(op_type, tuple(_pattern(i) for i in inputs), name, domain)
+    return NodePattern(op_type, tuple(map(_pattern, inputs)), name, domain, stays)
 
 
 def _pattern(of: Pattern | float) -> Pattern:
@@ -203,7 +208,8 @@ def _match_node(pattern: NodePattern, value: ir.Value, found: Match) -> Iterator
         return
     if node.outputs[0] is not value or len(node.inputs) < len(pattern.inputs):
         return
-    nodes = found.nodes if node in found.nodes else (*found.nodes, node)
+    known = pattern.stays or node in found.nodes
+    nodes = found.nodes if known else (*found.nodes, node)
     named = {**found.named, pattern.name: node} if pattern.name else found.named
     start = Match(found.values, nodes, named, found.slack, found.missed)
     orders = [tuple(node.inputs[: len(pattern.inputs)])]

@@ -1,18 +1,20 @@
 """Give nodes that a tool made anew the scopes of the author's modules.
 
 An optimiser forgets what it fuses: a sum with a norm behind it has no scope. A
-quantizer forgets whose product it replaces. Weights still have their modules in their
-names; what has none is where its neighbours meet.
+quantizer forgets whose product it replaces, and a simplifier names what it merges by
+counting. Weights still have their modules in their names; what has none is where its
+neighbours meet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from itertools import combinations
 
 import onnx_ir as ir
 
 from burnish.codegen.program import Level, Scope
-from burnish.codegen.scopes import scope_of, write_scope
+from burnish.codegen.scopes import is_placed, scope_of, write_scope
 
 _ROUNDS = 4
 
@@ -23,6 +25,7 @@ def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
     if not known.kinds:
         return
     lost = [group for group in groups if not any(map(scope_of, group))]
+    _place(_strays(model, {node for group in groups for node in group}), known)
     for group in lost:
         for node in group:
             if path := known.by_weight(node) or _by_bias(node):
@@ -36,6 +39,62 @@ def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
             for node in group:
                 if not scope_of(node) and (scope := known.between(node)):
                     write_scope(node, scope)
+
+
+def _strays(model: ir.Model, grouped: Set[ir.Node]) -> list[ir.Node]:
+    """Nodes that no exporter placed, in a file where most nodes have places.
+
+    What casts an input or an output for all of the model is of no module.
+    """
+    nodes = [node for node in model.graph if node not in grouped]
+    strays = [node for node in nodes if not is_placed(node)]
+    ends = {*model.graph.inputs, *model.graph.outputs}
+    if len(strays) > len(nodes) // 2:
+        return []
+    return [
+        node
+        for node in strays
+        if node.op_type != "Cast" or ends.isdisjoint((*node.inputs, *node.outputs))
+    ]
+
+
+def _place(strays: list[ir.Node], known: _Known) -> None:
+    """Write where strays are: at their weights, else between nodes of one module."""
+    before: dict[ir.Node, set[Scope]] = {}
+    behind: dict[ir.Node, set[Scope]] = {}
+    for node in strays:
+        path = known.by_weight(node)
+        if path and known.kinds.get((path[0].name,)) is not None:
+            write_scope(node, path)
+    strays = [node for node in strays if not scope_of(node)]
+    for node in strays:
+        makers = {value.producer() for value in node.inputs if value is not None}
+        before[node] = _nearest(makers, before)
+    for node in reversed(strays):
+        readers = {user for output in node.outputs for user, _ in output.uses()}
+        behind[node] = _nearest(readers, behind)
+    for node in strays:
+        if scope := _inside([*before[node], *behind[node]]):
+            write_scope(node, scope)
+
+
+def _nearest(
+    nodes: Set[ir.Node | None], strays: dict[ir.Node, set[Scope]]
+) -> set[Scope]:
+    """The scopes of nodes; in the place of a stray, those that are nearest to it."""
+    there = (node for node in nodes if node is not None)
+    return {s for node in there for s in strays.get(node, {scope_of(node)})} - {()}
+
+
+def _inside(scopes: list[Scope]) -> Scope:
+    """The deepest module that two of them share; () for a list, which has no body."""
+    found: Scope = ()
+    for one, other in combinations(scopes, 2):
+        shared = _common(one, other)
+        between = one[len(shared) : len(shared) + 1]
+        if len(shared) > len(found) and not any(e.name.isdigit() for e in between):
+            found = shared
+    return found
 
 
 def _has_product(group: list[ir.Node]) -> bool:

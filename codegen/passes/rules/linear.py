@@ -29,9 +29,9 @@ def _linear(found: Match) -> ir.Node:
     return ir.Node("burnish", "Linear", [found["x"], found["weight"], found["bias"]])
 
 
-# --- a layer on a matrix of all rows, whose result gets the axes back ---
+# --- a layer on a matrix of all rows, whose result gets its axes ---
 
-_ROWS = op("Reshape", Any("x"), Any("rows"))
+_ROWS = op("Reshape", Any("x"), Any("rows"), stays=True)
 _ON_ROWS = either(
     op("Gemm", _ROWS, Any("weight"), Any("bias"), name="main"),
     op("Gemm", _ROWS, Any("weight"), name="main"),
@@ -53,21 +53,42 @@ def _keeps_axes(found: Match) -> str | None:
     if not all(plain) or attribute(node, "transA", 0):
         return "the product is scaled or transposed"
     before, between = known(declared(found["x"])), declared(node.inputs[0])
-    after = declared(found.named["axes"].outputs[0])
-    if before is None or between is None or after is None:
+    if before is None or between is None:
         return "the shapes are not known"
     if before[-1] != between[-1] or between[0] != product(before[:-1]):
         return "the rows are not vectors of the last axis"
-    columns = weight.shape[0 if attribute(node, "transB", 0) else 1]
-    if after[:-1] != before[:-1] or after[-1] is None or after[-1].value != columns:
+    shape = constant(found["shape"])
+    if not _are_kept(found) and (shape is None or not shape.numpy().all()):
         return "the result has other axes than what came in"
     return None
 
 
-def _linear_on_axes(found: Match) -> ir.Node:
+def _are_kept(found: Match) -> bool:
+    """Whether the result has the axes of what came in, but for the last one."""
+    before, after = declared(found["x"]), declared(found.named["axes"].outputs[0])
+    assert before is not None
+    return after is not None and after[:-1] == before[:-1]
+
+
+def _linear_on_axes(found: Match) -> list[ir.Node]:
     inputs = [found[name] for name in ("x", "weight", "bias") if name in found.values]
     transposed = {"transB": 1} if attribute(found.named["main"], "transB", 0) else {}
-    return ir.node("Linear", inputs, transposed, domain="burnish")
+    made = ir.node("Linear", inputs, transposed, domain="burnish")
+    if _are_kept(found):
+        return [made]
+    return [made, _again(found.named["axes"], made)]
+
+
+def _again(view: ir.Node, made: ir.Node) -> ir.Node:
+    """A view of another node's result, where its author had it."""
+    inputs = [made.outputs[0], *view.inputs[1:]]
+    return ir.node(
+        "Reshape",
+        inputs,
+        view.attributes,
+        name=view.name,
+        metadata_props=view.metadata_props,
+    )
 
 
 # --- a bias that is added to the heads of a result ---
@@ -105,9 +126,8 @@ def _with_bias(found: Match) -> list[ir.Node]:
 
 
 def _with_bias_of_heads(found: Match) -> list[ir.Node]:
-    made, heads = _with_bias(found), found.named["heads"]
-    again = [made[-1].outputs[0], *heads.inputs[1:]]
-    return [*made, ir.node("Reshape", again, heads.attributes)]
+    made = _with_bias(found)
+    return [*made, _again(found.named["heads"], made[-1])]
 
 
 # --- a bias that is written as one row: scikit-learn's intercepts ---

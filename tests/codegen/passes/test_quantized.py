@@ -102,6 +102,22 @@ def test_dynamic_products_sum_whole_numbers(
     np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
 
 
+def test_a_rounding_layer_on_rows_that_become_heads_rounds_once(
+    tmp_path: Path,
+) -> None:
+    rounds = DYNAMIC.replace("(x)", "(rows)").replace("y = ", "flat = ").strip()
+    text = f"rows = Reshape(x, two)\n{rounds}\ny = Reshape(flat, heads)"
+    weights = {"w": whole(8, 6), "ws": scales(), "wz": np.int8(0), "b": scales(6)}
+    shapes = {"two": np.array([6, 8]), "heads": np.array([2, 3, 2, 3])}
+    model = file(text.format(kind="MatMul"), (2, 3, 8), **weights, **shapes)
+    text, made = source_of(model, tmp_path)
+    assert ".linear(x).reshape(2, 3, 2, 3)" in text
+    assert "FakeQuantize" not in text
+    x = RNG.normal(size=(2, 3, 8)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(made(Tensor(x)).numpy(), want)
+
+
 def test_dynamic_convolutions_sum_whole_numbers(tmp_path: Path) -> None:
     weights = {"w": whole(4, 3, 3, 3), "ws": scales(), "wz": np.int8(2)}
     model = file(
