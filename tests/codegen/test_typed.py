@@ -17,7 +17,7 @@ import burnish
 from burnish import nn
 from burnish.codegen.pipeline import Options, generate
 from tests.codegen.test_page import stack
-from tests.conformance.runner import cases
+from tests.harness.onnx_cases import cases
 from tests.harness.source import check_source, floats, graph, node
 
 INSTALLED = Path(burnish.__file__).parent.name == "burnish"

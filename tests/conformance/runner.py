@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.backend.test.case.node import collect_testcases
 
 from burnish import Tensor
 from burnish.codegen.backend import imported
+from tests.harness.onnx_cases import cases
 
 RANDOM = re.compile(
     "test_(bernoulli|randomuniform|training_dropout(_default)?(_mask)?$)"
@@ -22,14 +22,6 @@ RANDOM = re.compile(
 """Cases with draws of their own: kind, shape and dtype are compared."""
 TWO_ROUNDINGS = 2**-6
 """The tolerance of ONNX's own runner for bfloat16, whatever the case says."""
-
-
-@functools.cache
-def cases() -> dict[str, Any]:
-    """Every node case of the onnx package by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {case.name: case for case in collect_testcases(None)}
 
 
 @functools.cache

@@ -12,7 +12,8 @@ import onnx
 from burnish.codegen.ops import registry
 from burnish.codegen.readers.microsoft import FAMILIES, bodies
 from tests.codegen.readers.test_microsoft import CASES, SPARSE
-from tests.conformance.runner import cases, exclusions, failure
+from tests.conformance.runner import exclusions, failure
+from tests.harness.onnx_cases import cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")

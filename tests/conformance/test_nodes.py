@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.conformance.runner import cases, exclusions, failure
+from tests.conformance.runner import exclusions, failure
+from tests.harness.onnx_cases import cases
 from tests.harness.reference import needs_onnx
 
 MENDED = {

@@ -27,10 +27,11 @@ from burnish.codegen.readers.microsoft import DOMAIN, bodies
 from burnish.kernels import direct
 from tests.codegen.readers.test_microsoft import CASES, SPARSE
 from tests.codegen.readers.test_microsoft_formulas import FORMULAS
-from tests.conformance.runner import cases, exclusions, plain
+from tests.conformance.runner import exclusions, plain
 from tests.conformance.small import SMALL
 from tests.harness.alone import run
 from tests.harness.imported import load_class
+from tests.harness.onnx_cases import cases
 
 GROUPS = 12
 

@@ -11,8 +11,8 @@ from burnish.models._gallery import BY_MODULE, ENTRIES
 from tests.codegen.arrange.test_structure import encoder, pyramid
 from tests.codegen.test_large import GRAPHS
 from tests.codegen.test_tensorflow import google_bert, keras_resnet
-from tests.conformance.runner import cases
 from tests.corpus.recorder import add
+from tests.harness.onnx_cases import cases
 from tests.harness.small_gpt2 import write_gpt2
 from tests.harness.strip import stripped
 

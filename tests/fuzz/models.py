@@ -6,16 +6,13 @@ The messages are walked by their descriptors, so most still parse.
 from __future__ import annotations
 
 import random
-import warnings
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from onnx import ModelProto, load
-from onnx.backend.test.case.node import collect_testcases
 
 import burnish.models.mnist
 from burnish.codegen import pipeline
@@ -25,6 +22,7 @@ from burnish.codegen.tools.upgrade import upgrade
 from burnish.errors import BurnishError
 from tests.codegen.readers.hostile import CASES
 from tests.fuzz.harness import Files as Held
+from tests.harness.onnx_cases import cases
 
 LARGEST = 20_000  # bytes of a model to start from
 NUMBERS = (0, 1, -1, 2, 3, 7, 64, 65, 127, 128, 2**31 - 1, -(2**31), 2**63 - 1, 10**9)
@@ -35,9 +33,7 @@ TEXTS = ("", "x", "y", "value", "é", "a.b", "/a/b", "\x1b]0;t\x07", "None", "n"
 def seeds() -> list[bytes]:
     """Small good models of every kind, and the hostile ones."""
     good = [load(str(Path(burnish.models.mnist.__file__).with_name("mnist.onnx")))]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        good += [case.model for case in collect_testcases(None)]
+    good += [case.model for case in cases().values()]
     made = [m.SerializeToString() for m in good]
     for build in CASES.values():
         hostile = build()

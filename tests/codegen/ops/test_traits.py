@@ -28,7 +28,7 @@ from burnish.codegen.ops import (
 from burnish.codegen.ops.rule.traits import SHAPES
 from burnish.codegen.ops.shapes.dims import Context, Sizes
 from burnish.codegen.symbolic.sizes import parse
-from tests.conformance.runner import cases
+from tests.harness.onnx_cases import cases
 from tests.harness.source import floats, graph, node, source_of
 
 OURS = {

@@ -17,6 +17,7 @@ from burnish.models._gallery import ENTRIES
 from burnish.models._numbers import feeds
 from burnish.models.mnist.mnist import Model
 from tests.conformance import runner
+from tests.harness import onnx_cases
 from tests.harness.operators import Case
 from tests.models.test_gallery import loaded
 from tests.runtime.capture.test_layers import ROWS
@@ -82,7 +83,7 @@ def test_layers(row):
 def test_cases_of_onnx():
     excluded = runner.exclusions()
     count = 0
-    for name, case in sorted(runner.cases().items())[::SAMPLED]:
+    for name, case in sorted(onnx_cases.cases().items())[::SAMPLED]:
         if name in excluded or runner.RANDOM.match(name):
             continue
         model = runner.imported(case.model)
