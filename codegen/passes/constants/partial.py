@@ -30,7 +30,7 @@ class Evaluator:
     ) -> np.ndarray:
         """The value; `among`: the operators that it may come from."""
         made = dict(known)
-        for node in _before(value, made):
+        for node in before(value, made):
             if node.domain or (among is not None and node.op_type not in among):
                 raise Unknown
             arrays = [None if v is None else self._known(v, made) for v in node.inputs]
@@ -51,7 +51,7 @@ class Evaluator:
         return tensor.numpy()
 
 
-def _before(value: ir.Value, known: Mapping[ir.Value, object]) -> Iterator[ir.Node]:
+def before(value: ir.Value, known: Mapping[ir.Value, object]) -> Iterator[ir.Node]:
     """The nodes between the known values and a value, in topological order."""
 
     def makers(values: Iterable[ir.Value | None]) -> list[ir.Node]:

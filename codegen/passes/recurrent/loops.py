@@ -1,19 +1,20 @@
-"""Loops over a recurrent cell become RNN or GRU nodes.
+"""Loops over a recurrent cell become RNN, GRU or LSTM nodes.
 
-TensorFlow's exporter knows the LSTM; Keras' GRU and SimpleRNN come as a Loop that reads
-x[i], updates the last state and collects the states.
+TensorFlow's exporter knows some layers; others of Keras come as a Loop that reads x[i],
+updates the last state, an LSTM's two, and collects the states.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.constants.partial import Evaluator, Unknown
+from burnish.codegen.passes.constants.partial import Evaluator, Unknown, before
 from burnish.codegen.passes.recurrent.cells import Cell, cell_of
 
 _MONOTONE = {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Identity", "Less"}
@@ -25,14 +26,14 @@ class _Loop:
     """A Loop by the roles of its loop-carried values.
 
     outer: what stays the same, by its name inside. counters: whole numbers that grow by
-    one. state: the place of the one other value.
+    one. states: the places of the other values: h, or h and c.
     """
 
     node: ir.Node
     body: ir.Graph
     outer: dict[ir.Value, ir.Value]
     counters: dict[ir.Value, int]
-    state: int
+    states: tuple[int, ...]
 
 
 def recurrent_loops(model: ir.Model, account: Account) -> bool:
@@ -60,25 +61,36 @@ def _layer(model: ir.Model, node: ir.Node) -> tuple[_Loop, ir.Value, Cell] | Non
     sequence = None if read is None else loop.outer.get(read, read)
     if sequence is None or not _runs_through(loop, sequence, run):
         return None
-    inside, result = loop.body.inputs[2 + loop.state], loop.body.outputs[1 + loop.state]
-    scans = loop.body.outputs[len(node.inputs) - 1 :]
-    if len(scans) > 1 or any(
-        g.behind_identities(s) is not g.behind_identities(result) for s in scans
-    ):
+    for places in permutations(loop.states):
+        ordered = replace(loop, states=places)
+        cell = _cell(ordered, reads.outputs[0], run)
+        if cell is not None:
+            return ordered, sequence, cell
+    return None
+
+
+def _cell(loop: _Loop, read: ir.Value, run: Evaluator) -> Cell | None:
+    """The cell whose states these are, the first of which is its output."""
+    node, body = loop.node, loop.body
+    inside = [body.inputs[2 + place] for place in loop.states]
+    results = [body.outputs[1 + place] for place in loop.states]
+    scans = body.outputs[len(node.inputs) - 1 :]
+    output = g.behind_identities(results[0])
+    if any(g.behind_identities(scan) is not output for scan in scans):
         return None
-    held = _constants(loop, result, {inside, reads.outputs[0]})
-    start = node.inputs[2 + loop.state]
-    dims = inside.shape or (None if start is None else start.shape)
+    held = _constants(loop, results, {*inside, read})
+    start = node.inputs[2 + loop.states[0]]
+    dims = inside[0].shape or (None if start is None else start.shape)
     size = None if dims is None or len(dims) != 2 else dims[1]
     if held is None or not isinstance(size, int):
         return None
 
-    def step(x: np.ndarray, h: np.ndarray) -> np.ndarray:
-        return run(result, {inside: h, reads.outputs[0]: x, **held})
+    def step(x: np.ndarray, *states: np.ndarray) -> list[np.ndarray]:
+        given = {**dict(zip(inside, states, strict=True)), read: x, **held}
+        return [run(result, given) for result in results]
 
     floats = [a for a in held.values() if a.size > 1 and a.dtype.kind == "f"]
-    cell = cell_of(step, floats, size)
-    return None if cell is None else (loop, sequence, cell)
+    return cell_of(step, floats, size, len(inside))
 
 
 def _loop(node: ir.Node, run: Evaluator) -> _Loop | None:
@@ -88,6 +100,8 @@ def _loop(node: ir.Node, run: Evaluator) -> _Loop | None:
     states = []
     for place, start in enumerate(node.inputs[2:]):
         inside, result = body.inputs[2 + place], body.outputs[1 + place]
+        if not inside.uses() and not node.outputs[place].uses():
+            continue
         if g.behind_identities(result) is inside and start is not None:
             outer[inside] = start
         elif (first := g.integers(start)) is not None and len(first) == 1:
@@ -96,9 +110,9 @@ def _loop(node: ir.Node, run: Evaluator) -> _Loop | None:
             counters[inside] = first[0]
         else:
             states.append(place)
-    if len(states) != 1:
+    if len(states) not in (1, 2):
         return None
-    return _Loop(node, body, outer, counters, states[0])
+    return _Loop(node, body, outer, counters, tuple(states))
 
 
 def _counts(inside: ir.Value, result: ir.Value, run: Evaluator) -> bool:
@@ -130,7 +144,9 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
     if sequence.shape is None or len(sequence.shape) != 3:
         return False
     count = sequence.shape[0]
-    if not isinstance(count, int) or count < 1:
+    if not isinstance(count, int):
+        return _counts_to(loop, sequence, run)
+    if count < 1:
         return False
     try:
         limit, going = (None if v is None else run(v, {}) for v in loop.node.inputs[:2])
@@ -145,6 +161,36 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
     if most is not None and most < count:
         return False
     return all(continues[:-1]) and (most == count or not continues[-1])
+
+
+def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
+    """Whether the loop has no condition, and its limit is the sequence's length.
+
+    The limit is computed for two lengths, from the sizes that have the same name.
+    """
+    limit, going = loop.node.inputs[:2]
+    length = None if sequence.shape is None else str(sequence.shape[0])
+    if limit is None or going is not None or length == "None":
+        return False
+    if loop.body.outputs[0] is not loop.body.inputs[1]:
+        return False
+    read = [n for n in before(limit, {}) if n.op_type == "Shape" and not n.domain]
+    for count in (7, 12):
+        known = {}
+        for node in read:
+            dims = None if node.inputs[0] is None else node.inputs[0].shape
+            if dims is None:
+                return False
+            sizes = [count if str(size) == length else size for size in dims]
+            known[node.outputs[0]] = np.array(
+                [size if isinstance(size, int) else -1 for size in sizes], np.int64
+            )
+        try:
+            if run(limit, known).item() != count:
+                return False
+        except Unknown:
+            return False
+    return True
 
 
 def _continues(loop: _Loop, step: int, run: Evaluator) -> bool:
@@ -164,11 +210,11 @@ def _numpy(value: ir.Value) -> np.dtype:
 
 
 def _constants(
-    loop: _Loop, result: ir.Value, given: set[ir.Value]
+    loop: _Loop, results: list[ir.Value], given: set[ir.Value]
 ) -> dict[ir.Value, np.ndarray] | None:
     """The constants that a step reads, if its other operands are the given ones."""
     found: dict[ir.Value, np.ndarray] = {}
-    seen, waiting = set(given), [result]
+    seen, waiting = set(given), list(results)
     while waiting:
         value = waiting.pop()
         if value in seen:
@@ -195,40 +241,53 @@ def _axes_node(kind: str, value: ir.Value, axes: ir.Value, name: str) -> ir.Node
 
 def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None:
     """Replace the loop by the layer, with the same initial state."""
-    node, state = loop.node, loop.state
-    start, last = node.inputs[2 + state], node.outputs[state]
-    assert start is not None
-    states = node.outputs[len(node.inputs) - 2 :]
+    node = loop.node
+    scans = node.outputs[len(node.inputs) - 2 :]
     first, second = (g.new_constant(model, "axes", [n]) for n in (0, 1))
-    begin = _axes_node("Unsqueeze", start, first, f"{node.name}_start")
-    inputs = [sequence, *_weights(model, node, cell), None, begin.outputs[0]]
-    made = ir.node(cell.kind, inputs, _options(cell), num_outputs=2, name=node.name)
+    begins = []
+    for place in loop.states:
+        start = node.inputs[2 + place]
+        assert start is not None
+        begins.append(_axes_node("Unsqueeze", start, first, f"{node.name}_start"))
+    given = [*_weights(model, node, cell), None, *(b.outputs[0] for b in begins)]
+    made = ir.node(
+        cell.kind,
+        [sequence, *given],
+        _options(cell),
+        num_outputs=1 + len(begins),
+        name=node.name,
+    )
     every = _axes_node("Squeeze", made.outputs[0], second, f"{node.name}_all")
-    end = _axes_node("Squeeze", made.outputs[1], first, f"{node.name}_last")
-    nodes = [begin, made, every, end]
+    ends = [
+        _axes_node("Squeeze", last, first, f"{node.name}_last")
+        for last in made.outputs[1:]
+    ]
+    nodes = [*begins, made, every, *ends]
     assert sequence.shape is not None
     time, batch, _ = sequence.shape
     shapes = {
-        begin: [1, batch, cell.size],
         made: [time, 1, batch, cell.size],
         every: [time, batch, cell.size],
-        end: [batch, cell.size],
+        **{node: [1, batch, cell.size] for node in begins},
+        **{node: [batch, cell.size] for node in ends},
     }
     for each in nodes:
         each.metadata_props.update(node.metadata_props)
         each.outputs[0].type = sequence.type
         each.outputs[0].shape = ir.Shape(shapes[each])
-    made.outputs[1].type = sequence.type
-    made.outputs[1].shape = ir.Shape(shapes[begin])
+    for state in made.outputs[1:]:
+        state.type = sequence.type
+        state.shape = ir.Shape([1, batch, cell.size])
     for place, output in enumerate(node.outputs[: len(node.inputs) - 2]):
         inside = loop.body.inputs[2 + place]
         if inside in loop.outer:
             ir.convenience.replace_all_uses_with(output, loop.outer[inside])
-    new = [*([every.outputs[0]] * len(states)), end.outputs[0]]
-    for old, value in zip((*states, last), new, strict=True):
-        _note(model, old, value)
+    old = [*scans, *(node.outputs[place] for place in loop.states)]
+    new = [*([every.outputs[0]] * len(scans)), *(end.outputs[0] for end in ends)]
+    for one, other in zip(old, new, strict=True):
+        _note(model, one, other)
     ir.convenience.replace_nodes_and_values(
-        g.owner(node), node, [node], nodes, [*states, last], new
+        g.owner(node), node, [node], nodes, old, new
     )
 
 

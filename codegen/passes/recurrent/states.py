@@ -60,21 +60,26 @@ def _capture(node: ir.Node) -> bool:
 def _count(node: ir.Node) -> bool:
     """Write `while i < n` with i from 0 on as a loop of n steps."""
     body = node.attributes["body"].as_graph()
-    less = _compared(body.outputs[0])
+    turn, most = body.inputs[0], node.inputs[0]
+    ends = dict.fromkeys(_compared(body.outputs[0]))
     begins = _compared(node.inputs[1])
-    if less is None or begins is None or node.inputs[0] is not None:
+    limit = begins[0][1] if begins else None
+    if limit is None or limit.shape is None or limit.shape.rank():
         return False
-    counter, limit = less
-    first, same = begins
-    counted = [s for s in _states(node) if _plain(s[2]) is counter and _counts(*s[1:3])]
-    if not counted or limit is not same or limit.shape is None or limit.shape.rank():
+    if most is not None and _plain(most) is not limit:
         return False
     if limit.dtype not in _WHOLE:  # `i < 2.5` holds three times
         return False
-    start, inside = counted[0][:2]
-    if not _is_zero(first) or not _is_zero(start) or inside.dtype is None:
+    ends.pop((turn, limit), None)  # true at each turn before the last
+    if len(ends) != 1 or any(not _is_zero(b[0]) or b[1] is not limit for b in begins):
         return False
-    turn = body.inputs[0]
+    (counter, same), *_ = ends
+    counted = [s for s in _states(node) if _plain(s[2]) is counter and _counts(*s[1:3])]
+    if not counted or limit is not same:
+        return False
+    start, inside = counted[0][:2]
+    if not _is_zero(start) or inside.dtype is None:
+        return False
     number = _cast(turn, inside.dtype, f"{node.name}/number")
     for reader, place in tuple(inside.uses()):
         fits = reader.op_type == "Gather" or inside.dtype == turn.dtype
@@ -96,13 +101,25 @@ def _cast(value: ir.Value, dtype: ir.DataType, name: str) -> ir.Node:
     return made
 
 
-def _compared(value: ir.Value | None) -> tuple[ir.Value, ir.Value] | None:
-    """The two sides of a `<`, behind casts: whole numbers are compared as floats."""
-    maker = None if value is None else g.maker_of(_plain(value), "Less")
-    if maker is None:
-        return None
-    one, other = maker.inputs
-    return None if one is None or other is None else (_plain(one), _plain(other))
+def _compared(value: ir.Value | None) -> list[tuple[ir.Value, ir.Value]]:
+    """The two sides of each `<` that must hold, behind casts; [] for another condition.
+
+    TensorFlow compares whole numbers as floats.
+    """
+    found: dict[tuple[ir.Value, ir.Value], None] = {}
+    seen, waiting = set[ir.Node](), [value]
+    while waiting:
+        part = waiting.pop()
+        maker = None if part is None else g.maker_of(_plain(part), "And", "Less")
+        if maker is None:
+            return []
+        one, other = maker.inputs
+        if maker.op_type == "And" and maker not in seen:
+            waiting += [one, other]
+        elif maker.op_type == "Less" and one is not None and other is not None:
+            found[_plain(one), _plain(other)] = None
+        seen.add(maker)
+    return [*found]
 
 
 def _plain(value: ir.Value) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Loops over time, as TensorFlow's exporter writes Keras' GRU and SimpleRNN."""
+"""Loops over time, as TensorFlow's exporter writes layers of Keras."""
 
 from __future__ import annotations
 
@@ -153,3 +153,103 @@ def test_other_loops_stay_loops(cell, changes, tmp_path):
     text = _source(loop_over_time(cell, **changes), tmp_path)
     assert "for " in text
     assert not any(word in text for word in ("nn.RNN", "nn.GRU", "ops.gru"))
+
+
+#: Keras' LSTM over sequences of any length, as tf2onnx writes it.
+LSTM = """
+<ir_version: 9, opset_import: ["" : 18]>
+g (float[B, T, 3] x) => (float[S, B, 4] y, float[B, 4] h_end, float[B, 4] c_end)
+{
+  sequence = Transpose<perm = [1, 0, 2]>(x)
+  sizes = Shape(sequence)
+  length = Gather(sizes, zero)
+  short = Cast<to = 6>(length)
+  most = Cast<to = 1>(short)
+  begins = Less(from, most)
+  going = And(begins, begins)
+  count = Cast<to = 7>(short)
+  batch = Shape<start = 0, end = 1>(x)
+  states = Concat<axis = 0>(batch, hidden)
+  zeros = Expand(from, states)
+  end, h_end, c_end, length_end, y = Loop(count, going, first, zeros, zeros, short) <
+    body = step (int64 turn, bool before, int32 at, float[B, 4] h, float[B, 4] c,
+                 int32 n)
+    => (bool goes, int32 next, float[B, 4] h2, float[B, 4] c2, int32 n,
+        float[B, 4] each) {
+      next = Add(at, one)
+      xt = Gather(sequence, at)
+      given = MatMul(xt, W)
+      kept = MatMul(h, R)
+      sum = Add(given, kept)
+      gates = Add(sum, b)
+      i, f, g, o = Split<axis = 1, num_outputs = 4>(gates)
+      i1 = Sigmoid(i)
+      f1 = Sigmoid(f)
+      g1 = Tanh(g)
+      o1 = Sigmoid(o)
+      old = Mul(f1, c)
+      new = Mul(i1, g1)
+      c2 = Add(old, new)
+      c3 = Tanh(c2)
+      each = Mul(o1, c3)
+      h2 = Identity(each)
+      at1 = Cast<to = 1>(next)
+      n1 = Cast<to = 1>(n)
+      turn1 = Cast<to = 1>(turn)
+      n2 = Cast<to = 1>(short)
+      within = Less(turn1, n2)
+      less = Less(at1, n1)
+      goes = And(within, less)
+    }>
+}
+"""
+
+
+def _lstm(folder: Path, *changes: tuple[str, str]) -> str:
+    """The text; its numbers are those of the file, as it is, at any length."""
+    text = LSTM
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    model = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    shapes = {"W": (3, 16), "R": (4, 16), "b": (16,)}
+    values: dict[str, Any] = {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    values |= {"zero": 0, "two": 2, "hidden": [4], "from": np.float32(0)}
+    values |= {"first": np.int32(0), "one": np.int32(1)}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name)
+        for name, value in values.items()
+    )
+    source, made = source_of(model, folder)
+    _, plain = source_of(model, folder, simplify=False)
+    for batch, time in ((2, 5), (1, 3), (4, 4)):
+        x = rng.normal(size=(batch, time, 3)).astype(np.float32)
+        for one, other in zip(made(x), plain(x), strict=True):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-5, 1e-6)
+    return source
+
+
+def test_a_loop_of_any_length_is_an_lstm(tmp_path):
+    text = _lstm(tmp_path)
+    assert "self.lstm = nn.LSTM(3, 4)" in text, text
+    assert "for " not in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("f1 = Sigmoid(f)", "f1 = Tanh(f)"),
+        ("each = Mul(o1, c3)", "each = Mul(o1, c2)"),
+        ("h2 = Identity(each)", "h2 = Add(each, h)"),
+        ("Gather(sizes, zero)", "Gather(sizes, two)"),
+    ],
+)
+def test_other_loops_of_two_states_stay_loops(change, tmp_path):
+    """The last one runs three steps, whatever the length is."""
+    text = _lstm(tmp_path, change)
+    assert "nn.LSTM" not in text
+    assert "for " in text
