@@ -285,7 +285,9 @@ class Operator(Function[P, A, T]):
                     return value
             kernel = self.value
             if self.kernels:
-                kernel = self.kernels.get(namespace(*args).__name__, kernel)
+                is_numpy = type(args[0]) is np.ndarray
+                library = "numpy" if is_numpy else namespace(*args).__name__
+                kernel = self.kernels.get(library, kernel)
             if bfloat16.possible() and options.get("dtype") is None:
                 return self._in_float32(kernel, args, options)
             return kernel(*args, **options)
@@ -348,7 +350,7 @@ class Operator(Function[P, A, T]):
         if not several:
             return wrapped(kind, values, device, node)
         return tuple(
-            wrapped(kind, v, device, node if _differentiable(v) else None, i)
+            wrapped(kind, v, device, node if node and _differentiable(v) else None, i)
             for i, v in enumerate(values)
         )
 

@@ -87,7 +87,7 @@ void cross_entropy_gradient(const void *record, const call *c, int64_t part,
         if (inner == 1) {
             const float slope = g[0] * by[0];
             OVER(width, store(out + i, load(y + i) * slope),
-                 for (int64_t k = i; k < width; k++) out[k] = y[k] * slope)
+                 store_some(out + i, load_some(y + i, rest) * slope, rest))
             if (classes[0] >= 0 && classes[0] < width) out[classes[0]] -= slope;
             continue;
         }

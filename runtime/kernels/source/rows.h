@@ -39,11 +39,7 @@ static inline float row_sum(const float *x, int64_t n) {
 }
 
 static inline float row_greatest(const float *x, int64_t n) {
-    if (n < WIDTH) {
-        float most = x[0];
-        for (int64_t i = 1; i < n; i++) most = most != most || most > x[i] ? most : x[i];
-        return most;
-    }
+    if (n < WIDTH) return greatest_of(load_ahead_of(all(-INFINITY), x, n));
     vec m[4] = {all(-INFINITY), all(-INFINITY), all(-INFINITY), all(-INFINITY)};
     int64_t i = 0;
     for (; i + 4 * WIDTH <= n; i += 4 * WIDTH)

@@ -56,11 +56,17 @@ INLINE int any_beyond(vec v, vec bound) {
 #endif
 }
 
-// The first n elements, zeros behind; and back. Sanitizers look at no masked access.
+// The first n elements, zeros or those of `rest` behind; and back. Sanitizers look at no masked access.
 #if defined(__AVX512F__) && !defined(__SANITIZE_ADDRESS__)
 INLINE __mmask16 first_of(int64_t n) { return (__mmask16)((1u << n) - 1); }
 INLINE vec load_some(const float *p, int64_t n) {
     return (vec)_mm512_maskz_loadu_ps(first_of(n), p);
+}
+INLINE vec load_ahead_of(vec rest, const float *p, int64_t n) {
+    return (vec)_mm512_mask_loadu_ps((__m512)rest, first_of(n), p);
+}
+INLINE vec only_first(vec v, int64_t n) {
+    return (vec)_mm512_maskz_mov_ps(first_of(n), (__m512)v);
 }
 INLINE void store_some(float *p, vec v, int64_t n) {
     _mm512_mask_storeu_ps(p, first_of(n), (__m512)v);
@@ -70,6 +76,15 @@ INLINE vec load_some(const float *p, int64_t n) {
     vec v = {0};
     memcpy(&v, p, 4 * (size_t)n);
     return v;
+}
+INLINE vec load_ahead_of(vec rest, const float *p, int64_t n) {
+    memcpy(&rest, p, 4 * (size_t)n);
+    return rest;
+}
+INLINE vec only_first(vec v, int64_t n) {
+    vec kept = {0};
+    memcpy(&kept, &v, 4 * (size_t)n);
+    return kept;
 }
 INLINE void store_some(float *p, vec v, int64_t n) { memcpy(p, &v, 4 * (size_t)n); }
 #endif

@@ -232,10 +232,11 @@ def _table_of(
     scores: Tensor, targets: Tensor, weight: Any, axis: int
 ) -> tuple[Any, Any]:
     """Targets and the classes' weights; raises InputError for other shapes."""
-    expected = scores.shape[:axis] + scores.shape[axis + 1 :]
+    shape = scores.shape
+    expected = shape[:axis] + shape[axis + 1 :]
     if targets.shape != expected:
         raise InputError(
-            f"loss: expected targets {expected} of classes for scores {scores.shape}, "
+            f"loss: expected targets {expected} of classes for scores {shape}, "
             f"got {targets.shape}"
         )
     return targets, None if weight is None else _for_classes(scores, weight, axis)
@@ -269,8 +270,9 @@ def _chosen(
         if (found := kernels.targets(*given)) is not None:
             return found
     if weight is None and _are_classes(targets, classes, ignore_index):
-        share = 1 / targets.size if mean else 1
-        return targets, xp.full(targets.shape, share, dtype), dtype.type(0)
+        shares = xp.empty(targets.shape, dtype)
+        shares.fill(1 / targets.size if mean else 1)
+        return targets, shares, dtype.type(0)
     low, high = (targets.min(), targets.max()) if targets.size else (0, -1)
     if ignore_index is not None and low <= ignore_index <= high:
         kept = xp.asarray(targets != ignore_index)
@@ -329,8 +331,11 @@ def _are_classes(targets: Any, classes: int, ignore_index: int | None) -> bool:
         return False
     if not targets.size or targets.dtype.kind != "i":
         return False
-    unsigned = targets.view(f"u{targets.itemsize}")  # negative ones are great numbers
+    unsigned = targets.view(_UNSIGNED[targets.itemsize])  # negative ones are great
     return bool(unsigned.max() < classes)
+
+
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 def _wide(dtype: Any) -> Any:

@@ -189,5 +189,4 @@ def keep(y: Array, inside: Array, x: Array, rest: float = 0) -> None:
 
 def positive(x: Array) -> Array:
     """max(x, 0); NumPy clips floats a few times faster than it compares with a 0."""
-    xp = namespace(x)
-    return xp.clip(x, 0, np.inf) if x.dtype.kind == "f" else xp.maximum(x, 0)
+    return x.clip(0, np.inf) if x.dtype.kind == "f" else namespace(x).maximum(x, 0)
