@@ -48,9 +48,21 @@ def kernel(template: str, chip: str = "", **values: Any) -> Any:
 
 def is_hopper() -> bool:
     """Whether the current GPU takes kernels for "sm_90a"."""
+    return _capability() == "90"
+
+
+def has_fast_tf32() -> bool:
+    """Whether the current GPU multiplies matrices of TF32 at 8 times float32's rate.
+
+    Those of data centers do (A100, H100, B200); others have as much as float32's.
+    """
+    return _capability() in ("80", "90", "100")
+
+
+def _capability() -> str:
     import cupy
 
-    return bool(cupy.cuda.Device().compute_capability == "90")
+    return str(cupy.cuda.Device().compute_capability)
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,5 +1,8 @@
 """Attention of a step as one operator: when it is one, without a GPU."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -59,6 +62,25 @@ def test_operators_do_what_a_product_is_missing_for(monkeypatch, missing):
     wanted = ops.scaled_dot_product_attention(*exact, scale=0.3).backward(g)
     for made, own in zip(found, exact, strict=True):
         np.testing.assert_allclose(made, wanted.get(own).data, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("capability", "size", "is_one"),
+    [("90", 64, True), ("80", 16, True), ("86", 64, False), ("90", 80, False)],
+)
+def test_one_kernel_where_parts_are_fast(monkeypatch, capability, size, is_one):
+    device = SimpleNamespace(compute_capability=capability)
+    fake = SimpleNamespace(
+        ndarray=np.ndarray, cuda=SimpleNamespace(Device=lambda: device)
+    )
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    monkeypatch.setattr(kernels, "_in_packs", lambda array: True)
+    made = []
+    monkeypatch.setattr(kernels, "kernel", lambda template, **_: made.append(template))
+    q = np.zeros((2, 3, 70, size), np.float32)
+    run = kernels._in_one(q, q, q, None, ("", (0, 0, 0, 0)), 0.3, False)
+    assert (run is not None) is is_one
+    assert made == ["attention_parts"] * is_one
 
 
 def test_words_that_are_not_known():

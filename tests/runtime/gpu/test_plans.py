@@ -205,13 +205,14 @@ def test_products_of_one_value_are_one():
 
 
 @pytest.mark.parametrize("kind", ["none", "allowed", "added"])
-def test_attention_is_three_launches(kind):
-    q, k, v = tensor(1, 4, 9, 16), tensor(1, 4, 7, 16), tensor(1, 4, 7, 16)
+@pytest.mark.parametrize(("size", "launches"), [(16, 2), (8, 3)])
+def test_attention_is_one_launch_or_three(kind, size, launches):
+    q, k, v = tensor(1, 4, 9, size), tensor(1, 4, 7, size), tensor(1, 4, 7, size)
     scores = tensor(1, 1, 9, 7)
     mask = {"none": None, "allowed": scores > 0, "added": scores}[kind]
     fast = check(lambda *x: ops.scaled_dot_product_attention(*x), q, k, v, mask)
-    assert is_one_graph(fast)
-    assert "1 CUDA graphs, 3 launches" in fast.explain()
+    assert is_one_graph(fast)  # a result with heads side by side is copied, too
+    assert f"1 CUDA graphs, {launches} launches" in fast.explain()
 
 
 def test_results_are_kept_apart():

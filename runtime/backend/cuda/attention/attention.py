@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, is_hopper, kernel
+from burnish.backend.cuda.kernels import (
+    ELEMENTS,
+    LONG,
+    by_value,
+    has_fast_tf32,
+    is_hopper,
+    kernel,
+)
 from burnish.backend.cuda.libraries import workspace
 from burnish.backend.cuda.norms.rows import (
     contiguous,
@@ -174,23 +181,26 @@ def _in_one(
     is_causal: bool,
     kept: bool = False,
 ) -> Run | None:
-    """By matrix instructions: half precision, or single where products are TF32.
+    """By matrix instructions: half precision, TF32, or single in parts of TF32.
 
     Gives the logarithms of the queries' sums too, None unless they are `kept`.
     """
     from cupy import ndarray
 
     d, kind = q.shape[-1], q.dtype.char
-    if kind not in "eEf" or (kind == "f" and not workspace.rounds()):
+    in_parts = kind == "f" and not workspace.rounds()
+    if kind not in "eEf" or d % 16 or d > (64 if in_parts else 128):
         return None
-    if d % 16 or d > 128 or v.shape[-1] != d or not all(map(_in_packs, (q, k, v))):
+    if in_parts and not has_fast_tf32():
+        return None
+    if v.shape[-1] != d or not all(map(_in_packs, (q, k, v))):
         return None
     n, h = (1, 1, *q.shape[:-2])[-2:]
     t, scores = q.shape[-2], n * h
     if scores >= 1 << 16:
         return None
     plain = mask is None and not is_causal and scale > 0 and k.shape[-2] > 0
-    form = _form(kind != "f", d, t, scores, plain)
+    form = _form(kind != "f", in_parts, d, t, scores, plain)
     warps, shared = form["warps"], form.pop("shared", 0)
     blocks = (-(-t // (16 * form["tiles"] * warps)), scores)
     made = kernel(
@@ -224,7 +234,9 @@ def _in_one(
     return run
 
 
-def _form(is_half: bool, d: int, t: int, heads: int, plain: bool) -> dict[str, Any]:
+def _form(
+    is_half: bool, in_parts: bool, d: int, t: int, heads: int, plain: bool
+) -> dict[str, Any]:
     """The template for t queries a head, its tiles, and its shared memory in bytes."""
     if is_half and d in (64, 128) and is_hopper():
         if heads * -(-t // 64) <= 2 * _BLOCKS:
@@ -244,7 +256,7 @@ def _form(is_half: bool, d: int, t: int, heads: int, plain: bool) -> dict[str, A
         }
     tiles = 2 if is_half and d <= 64 and heads * -(-t // 128) >= _BLOCKS else 1
     return {
-        "template": "attention",
+        "template": "attention_parts" if in_parts else "attention",
         "warps": 4 if tiles > 1 or heads * -(-t // 64) >= _BLOCKS else 2,
         "tiles": tiles,
         "keys": 64 if d <= (80 if is_half else 64) else 32,
