@@ -8,6 +8,7 @@ the parameters' own names. The evidence is empirical: several draws of several s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
@@ -38,6 +39,7 @@ from burnish.codegen.program import (
     every_expression,
 )
 
+_HALF = np.finfo(np.float16)
 _OF_KERAS = frozenset(("attention_output", "key", "query", "value"))
 
 
@@ -48,6 +50,8 @@ def multihead(
     layers = _projections(statements)
     if layers is None or len(outputs) > 2 or not 1 <= len(inputs) <= 4:
         return None
+    if layers.out.weights["weight"].dtype == "float16":
+        statements = [statement.rebuilt(_unrounded) for statement in statements]
     orders = [*permutations(range(len(layers.inward)))]
     for sizes, order in product(sizes_to_try(statements, inputs), orders):
         try:
@@ -60,6 +64,25 @@ def multihead(
         if found is not None:
             return replace(found, order=order)
     return None
+
+
+def _unrounded(expression: Expression) -> Expression:
+    """An expression whose scale of scores is not rounded to half precision.
+
+    Each factor of queries and keys may be its root: size**-0.5 or size**-0.25.
+    """
+    if isinstance(expression, Layer):
+        return expression
+    if not isinstance(expression, Literal) or type(expression.value) is not float:
+        return expression.rebuilt(_unrounded)
+    for root in (0.5, 0.25):
+        scale = abs(expression.value)
+        size = round(scale ** (-1 / root)) if _HALF.tiny < scale < 1 else 1
+        if size > 1 and math.isclose(scale, size**-root, rel_tol=_HALF.eps):
+            return replace(
+                expression, value=math.copysign(size**-root, expression.value)
+            )
+    return expression
 
 
 @dataclass(kw_only=True)

@@ -37,7 +37,10 @@ WINDOW = "_slice(), _slice(stop=7)"
 
 
 def recognized(keys: str = "k1", values: str = "v1", options: str = "") -> object:
-    text = TEXT.format(keys=keys, values=values, options=options)
+    return recognized_in(TEXT.format(keys=keys, values=values, options=options))
+
+
+def recognized_in(text: str) -> object:
     program = parsed(text)
     statements = program.body.statements
     last = statements[-1]
@@ -73,3 +76,22 @@ def test_an_operator_that_nothing_has_imported_yet_is_tried(
 )
 def test_what_agrees_at_small_sizes_only_is_not(changes: dict[str, str]) -> None:
     assert recognized(**changes) is None
+
+
+HALVES = """s1: float16[batch, 2, time, 2] = (q2 * {0})
+s2: float16[batch, 2, 2, time] = (k2.transpose(0, 1, 3, 2) * {0})
+s: float16[batch, 2, time, time] = (s1 @ s2)
+y1: float16[batch, 2, time, 2] = (ops.softmax(s) @ v2)"""
+
+
+@pytest.mark.parametrize(("scale", "is_layer"), [(0.8415, True), (0.844, False)])
+def test_a_scale_that_half_precision_rounds_is_the_layer_s(
+    scale: float, is_layer: bool
+) -> None:
+    lines = TEXT.format(keys="k1", values="v1", options="").replace(
+        "float32", "float16"
+    )
+    named = [line for line in lines.splitlines() if line.startswith("y1")]
+    text = lines.replace(named[0], HALVES.format(scale))
+    text = text.replace("bias=False", "bias=False, dtype='float16'")
+    assert (recognized_in(text) is not None) == is_layer
