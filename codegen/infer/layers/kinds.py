@@ -20,7 +20,10 @@ from burnish.codegen.infer.tree import Node
 
 Rule = Callable[[Node, Around], Leaf | None]
 
-_RECURRENT = ("weight_ih_l", "weight_hh_l", "weight_hr_l", "bias_ih_l", "bias_hh_l")
+_RECURRENT = (
+    *("weight_ih_l", "weight_hh_l", "weight_hr_l", "bias_ih_l", "bias_hh_l"),
+    "peephole_l",
+)
 _CELL = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"}
 _BATCH = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
 _ATTENTION = {

@@ -31,6 +31,8 @@ def recurrent(node: Node, around: Around) -> Leaf | None:
         options["bias"] = False
     if both:
         options["bidirectional"] = True
+    if "peephole_l0" in node.tensors:
+        options["peepholes"] = True
     if len(down) == 2:
         options["proj_size"] = down[0]
     gives = (down[0] if len(down) == 2 else hidden) * (2 if both else 1)

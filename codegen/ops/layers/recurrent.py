@@ -174,20 +174,25 @@ def recurrent(
     layers: int = 1,
     directions: int = 1,
     bias: int = 1,
+    peepholes: int = 0,
     batch_first: int = 0,
     node: NodeContext,
 ) -> Result:
     """Layers that follow each other; y (T, N, D * H), states (L * D, N, H)."""
-    each = 3 if bias else 2
+    each = 2 + bias + peepholes
     weights: dict[str, Weight] = {}
     for number in range(layers):
         W, R, *rest = given[number * each : (number + 1) * each]
-        weights |= _weights(kind, number, W, R, rest[0] if rest else None)
+        weights |= _weights(kind, number, W, R, rest[0] if bias else None)
+        if peepholes:
+            weights |= _peepholes(number, rest[-1])
     hidden, inputs = _sizes(kind, given[0])
     options: dict[str, Any] = {"num_layers": layers, "bias": bool(bias)}
     options |= {"batch_first": bool(batch_first), "bidirectional": directions == 2}
     if kind == "RNN":
         options["nonlinearity"] = nonlinearity
+    if kind == "LSTM":
+        options["peepholes"] = bool(peepholes)
     states = tuple(map(operand, given[layers * each :]))
     weights |= _rounding(given[0], node)
     run = layer(kind, (inputs, hidden), options, weights, x, *_together(states))
@@ -299,6 +304,17 @@ def _weights(
             weights[f"bias_ih{end}"] = _gates(kind, B, d, (rows,), slice(rows))
             weights[f"bias_hh{end}"] = _gates(kind, B, d, (rows,), slice(rows, None))
     return weights
+
+
+def _peepholes(number: int, P: Expression) -> dict[str, Weight]:
+    """Those of one layer, in the order of its gates i, o, f as in ONNX."""
+    assert isinstance(P, Weight)
+    return {
+        f"peephole_l{number}" + "_reverse" * d: P.changed(
+            P.shape[1:], partial(np.take, indices=d, axis=0)
+        )
+        for d in range(P.shape[0])
+    }
 
 
 def _rounding(W: Expression, node: NodeContext) -> dict[str, Weight]:

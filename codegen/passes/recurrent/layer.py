@@ -1,7 +1,7 @@
 """LSTM, GRU and RNN nodes as PyTorch's layers, without initial states that are zero.
 
-`burnish.Recurrent(x, W, R[, B], ..., states)` has one W, R and B for each of its
-`layers`, as ONNX packs them. Its results are y (T, N, D * H), or (N, T, D * H) with
+`burnish.Recurrent(x, W, R[, B][, P], ..., states)` has one W, R, B and P for each of
+its `layers`, as ONNX packs them. Its results are y (T, N, D * H), or (N, T, D * H) with
 `batch_first`, and last states (L * D, N, H); T time, N batch, D directions, L layers.
 """
 
@@ -75,7 +75,8 @@ def as_layer(model: ir.Model, node: ir.Node) -> bool:
         "bias": int(bias),
         "nonlinearity": "relu" if relu else "tanh",
     }
-    weights = [v for v in node.inputs[1:4] if v is not None]
+    weights = _weights(node)
+    attributes["peepholes"] = len(weights) - bias - 2
     states = [v for v in node.inputs[5:7] if v is not None]
     made = recurrent(node, [node.inputs[0], *weights, *states], attributes)
     if end is not None:
@@ -86,10 +87,15 @@ def as_layer(model: ir.Model, node: ir.Node) -> bool:
     return True
 
 
+def _weights(node: ir.Node) -> list[ir.Value]:
+    """Its W, R, B and P, as far as it has them."""
+    given = (*node.inputs[1:4], *node.inputs[7:8])
+    return [value for value in given if value is not None]
+
+
 def _is_plain(node: ir.Node) -> bool:
     kind, inputs = node.op_type, list(node.inputs) + [None] * 8
     states = [v is not None for v in inputs[5 : 5 + STATES[kind]]]
-    weights = [v for v in inputs[1:4] if v is not None]
     activations = _activations(node)
     usual = _USUAL.get(kind)
     known = activations == usual if usual else activations in ([b"tanh"], [b"relu"])
@@ -101,9 +107,10 @@ def _is_plain(node: ir.Node) -> bool:
         and not g.attribute(node, "layout", 0)
         and (kind != "GRU" or g.attribute(node, "linear_before_reset", 0) == 1)
         and inputs[4] is None
-        and inputs[7] is None
         and all(states) == any(states)
-        and all(g.constant(v) is not None and len(v.uses()) == 1 for v in weights)
+        and all(
+            g.constant(v) is not None and len(v.uses()) == 1 for v in _weights(node)
+        )
     )
 
 

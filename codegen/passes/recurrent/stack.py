@@ -128,7 +128,8 @@ def _directions(node: ir.Node) -> int:
 
 
 def _weights(node: ir.Node) -> Sequence[ir.Value | None]:
-    each = 3 if g.attribute(node, "bias", 1) else 2
+    held = node.attributes
+    each = 2 + held.get_int("bias", 1) + held.get_int("peepholes", 0)
     return node.inputs[1 : 1 + _depth(node) * each]
 
 

@@ -33,7 +33,7 @@ class _Recurrent(Layer):
     dropout: float
     bidirectional: bool
 
-    def _build(self, dtype: Any, proj_size: int = 0) -> None:
+    def _build(self, dtype: Any, proj_size: int = 0, peepholes: bool = False) -> None:
         if not self.num_layers:
             raise InputError(
                 f"{type(self).__name__}: expected layers, got num_layers=0"
@@ -50,6 +50,8 @@ class _Recurrent(Layer):
                 shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
             if proj_size:
                 shapes["weight_hr"] = (out, hidden)
+            if peepholes:
+                shapes["peephole"] = (3 * hidden,)
             for end in self._ends:
                 for name, shape in shapes.items():
                     setattr(self, f"{name}_l{layer}{end}", Param(draw, shape, dtype))
@@ -149,7 +151,8 @@ def _checked(lengths: Any, *, device: Any, sizes: tuple[int, ...], who: str) -> 
 class LSTM(_Recurrent):
     """x, (h, c) -> every step's result, (the last h, the last c)
 
-    proj_size: h has this size instead of H.
+    proj_size: h has this size instead of H. peepholes: the gates see c too, through
+    peephole_l0 (3 * H,): the weights of the gates i, o and f.
     """
 
     gates = 4
@@ -165,6 +168,7 @@ class LSTM(_Recurrent):
         bidirectional: bool = False,
         proj_size: int = 0,
         dtype: Any = "float32",
+        peepholes: bool = False,
     ):
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -174,7 +178,8 @@ class LSTM(_Recurrent):
         self.dropout = dropout
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        self._build(dtype, proj_size)
+        self.peepholes = peepholes
+        self._build(dtype, proj_size, peepholes)
 
     def forward(
         self,
@@ -191,6 +196,7 @@ class LSTM(_Recurrent):
             getattr(self, f"weight_hh{end}"),
             "ifco",
             (ops.sigmoid, ops.tanh, ops.tanh),
+            peephole=getattr(self, f"peephole{end}") if self.peepholes else None,
             projection=getattr(self, f"weight_hr{end}") if self.proj_size else None,
             rounding=None if self.on_input is None else self._rounded,
         )

@@ -12,14 +12,16 @@ OPTIONS = {"LSTM": "", "GRU": "linear_before_reset=1, ", "RNN": ""}
 RANDOM = np.random.default_rng(0)
 
 
-def weights(kind, *layers, directions=1, hidden=4, bias=True):
-    """W, R and B of each layer, by the sizes of what the layers read."""
+def weights(kind, *layers, directions=1, hidden=4, bias=True, peepholes=False):
+    """W, R, B and P of each layer, by the sizes of what the layers read."""
     rows = GATES[kind] * hidden
     made = {}
     for number, size in enumerate(layers):
         shapes = {"W": (rows, size), "R": (rows, hidden)}
         if bias:
             shapes["B"] = (2 * rows,)
+        if peepholes:
+            shapes["P"] = (3 * hidden,)
         for name, shape in shapes.items():
             array = RANDOM.standard_normal((directions, *shape)) / 2
             made[f"{name}{number}"] = array.astype(np.float32)
@@ -63,6 +65,29 @@ def test_both_directions():
         form(DIRECTIONS, weights=held, x="time,batch,3"),
         "self.lstm = nn.LSTM(3, 4, num_layers=2, bidirectional=True)",
     )
+
+
+PEEPHOLES = """o = Constant<value_ints=[1]>()
+    a = LSTM<hidden_size=4>(x, W0, R0, B0, , , , P0) s = Squeeze(a, o)
+    b = LSTM<hidden_size=4>(s, W1, R1, B1, , , , P1) y = Squeeze(b, o)"""
+
+
+def test_peepholes_are_weights_of_the_layer():
+    held = weights("LSTM", 3, 4, peepholes=True)
+    becomes(
+        form(PEEPHOLES, weights=held, x="time,batch,3"),
+        "self.lstm = nn.LSTM(3, 4, num_layers=2, peepholes=True)",
+        "return y",
+    )
+
+
+def test_peepholes_of_both_directions_without_a_bias():
+    text = DIRECTIONS.replace("B0)", ", , , , P0)").replace("B1)", ", , , , P1)")
+    held = weights("LSTM", 3, 8, directions=2, bias=False, peepholes=True)
+    source = becomes(form(text, weights=held, x="time,batch,3"))
+    assert "nn.LSTM(" in source
+    assert "bias=False" in source
+    assert "peepholes=True" in source
 
 
 def test_states_cut_from_one_tensor_are_given_whole():

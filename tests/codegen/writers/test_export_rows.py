@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from burnish import Tensor, nn, ops
 from burnish.codegen import export
 from burnish.codegen.errors import ExportError
+from burnish.codegen.pipeline import generate
 from burnish.codegen.writers.traced.table import find
 from burnish.errors import CaptureError
 from burnish.lowbit import QuantScheme
@@ -284,6 +286,21 @@ def test_what_layers_round(name: str) -> None:
     assert ("DynamicQuantizeLinear" in kinds) is (
         name in ("a scale of each input", "affine, of each input")
     )
+
+
+def test_peepholes_come_back_as_the_layer_s(tmp_path: Path) -> None:
+    """Through ONNX, and through the weights alone."""
+    layer = nn.LSTM(3, 4, num_layers=2, bidirectional=True, peepholes=True)
+    net = nn.Sequential(layer)
+    x = np.random.default_rng(0).normal(size=(5, 2, 3)).astype(np.float32)
+    made = export(net, Tensor(x))
+    np.testing.assert_allclose(ran(made, x)[0], net(Tensor(x))[0].numpy(), 1e-5, 1e-6)
+    made.save(tmp_path / "net.onnx")
+    net.save_file(tmp_path / "net.safetensors")
+    for name in ("net.onnx", "net.safetensors"):
+        text = generate(tmp_path / name).text
+        assert "bidirectional=True" in text
+        assert "peepholes=True" in text
 
 
 def test_an_lstm_that_rounds_its_states_is_refused() -> None:

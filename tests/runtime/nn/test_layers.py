@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from burnish import Tensor, nn, seed
+from burnish import Tensor, nn, ops, seed
 from burnish.errors import InputError
 
 PRINTED = [
@@ -248,3 +248,36 @@ def test_a_call_asks_for_no_missing_attribute(layer, widths, monkeypatch):
 def test_one_value_for_a_channel_cannot_be_standardized():
     with pytest.raises(InputError, match="more than one value for each channel"):
         nn.BatchNorm1d(3).to("cpu:autodiff")(Tensor(np.ones((1, 3), np.float32)))
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_peepholes_are_those_of_the_operator(bidirectional):
+    layer = nn.LSTM(3, 4, bidirectional=bidirectional, peepholes=True)
+    x = Tensor(np.random.default_rng(0).normal(size=(5, 2, 3)).astype(np.float32))
+    ends = ("_l0", "_l0_reverse")[: 2 if bidirectional else 1]
+    gates = np.arange(16).reshape(4, 4)[[0, 3, 1, 2]].reshape(-1)
+
+    def packed(name):
+        found = [getattr(layer, f"{name}{end}").numpy() for end in ends]
+        return np.stack([a if name == "peephole" else a[gates] for a in found])
+
+    biases = [packed(f"bias_{name}") for name in ("ih", "hh")]
+    y, h, c = ops.lstm(
+        x,
+        Tensor(packed("weight_ih")),
+        Tensor(packed("weight_hh")),
+        Tensor(np.concatenate(biases, axis=1)),
+        peephole=Tensor(packed("peephole")),
+        direction="bidirectional" if bidirectional else "forward",
+    )
+    got, (last, cell) = layer(x)
+    wanted = y.numpy().transpose(0, 2, 1, 3).reshape(5, 2, -1)
+    for one, other in ((got.numpy(), wanted), (last, h), (cell, c)):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_peepholes_learn():
+    layer = nn.LSTM(3, 4, peepholes=True).to("cpu:autodiff")
+    y, _ = layer(Tensor(np.ones((5, 2, 3), np.float32)).to("cpu:autodiff"))
+    gradient = layer.peephole_l0.grad(y.sum().backward())
+    assert np.all(gradient.numpy() != 0)

@@ -12,7 +12,7 @@ from burnish.codegen.writers.traced.table import writers
 from burnish.nn.core.module import Module
 from burnish.nn.lowbit.input_quantizer import InputQuantizer
 
-_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
+_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,), "peepholes": (0,)}
 """Where ONNX's gates are among PyTorch's: i o f c of i f c o, z r h of r z h."""
 
 
@@ -99,6 +99,9 @@ def _node(
         options["linear_before_reset"] = 1
     if op == "RNN":
         options["activations"] = [layer.nonlinearity.capitalize()] * len(ends)
+    if getattr(layer, "peepholes", False):
+        both = [[f"peephole{end}"] for end in ends]
+        states = [*(states or (None, None)), _stacked(emit, "peepholes", layer, both)]
     y, *last = emit(
         op, x, weight, inner, bias, lengths, *states,
         outputs=3 if op == "LSTM" else 2, **options,
@@ -178,6 +181,6 @@ def _function(op: str) -> Any:
     return write
 
 
-for _op in _GATES:
+for _op in ("LSTM", "GRU", "RNN"):
     writers[f"nn.{_op}"] = _layer(_op)
     writers[_op.lower()] = _function(_op)
