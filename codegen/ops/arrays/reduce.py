@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from burnish.codegen.ops.rule.expressions import call, ints, method, operand
 from burnish.codegen.ops.rule.registry import Result, onnx_op
@@ -11,64 +11,91 @@ from burnish.codegen.ops.rule.traits import OWN_SHAPE, REDUCTION, REDUCTION_TO_I
 from burnish.codegen.ops.rule.words import axes_option, is_integer
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Method
 
-_METHODS = {
-    "ReduceSum": "sum",
-    "ReduceMean": "mean",
-    "ReduceMax": "max",
-    "ReduceMin": "min",
-    "ReduceProd": "prod",
+
+class _Reduction(NamedTuple):
+    """What an operator of ONNX's becomes.
+
+    function: of `burnish.ops`. method: of tensors, which is called instead. alone: the
+    elementwise part, the result over no axis. is_cut: means and logarithms of integers
+    are cut to integers. since: the opset version from which on axes are an input.
+    """
+
+    function: str
+    method: str = ""
+    alone: Callable[[Expression], Result] | None = None
+    is_cut: bool = False
+    since: int = 18
+
+
+def _magnitude(x: Expression) -> Result:
+    return Call("abs", (operand(x),))
+
+
+def _square(x: Expression) -> Result:
+    return BinOp("*", operand(x), operand(x))
+
+
+def _logarithm(x: Expression) -> Result:
+    return _cut(x, call("log", x))
+
+
+_REDUCTIONS = {
+    "ReduceSum": _Reduction("reduce_sum", "sum", since=13),
+    "ReduceMean": _Reduction("reduce_mean", "mean", is_cut=True),
+    "ReduceMax": _Reduction("reduce_max", "max"),
+    "ReduceMin": _Reduction("reduce_min", "min"),
+    "ReduceProd": _Reduction("reduce_prod", "prod"),
+    "ReduceL1": _Reduction("reduce_l1", alone=_magnitude),
+    "ReduceL2": _Reduction("reduce_l2", alone=_magnitude, is_cut=True),
+    "ReduceSumSquare": _Reduction("reduce_sum_square", alone=_square),
+    "ReduceLogSum": _Reduction("reduce_log_sum", alone=_logarithm, is_cut=True),
+    "ReduceLogSumExp": _Reduction("reduce_log_sum_exp", is_cut=True),
 }
 
 
+def _declare(op_type: str, kind: _Reduction) -> None:
+    """Declare an operator's two rules: axes are an attribute, then an input."""
+
+    def of_attribute(
+        data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
+    ) -> Result:
+        return _over(kind, data, axes, keepdims)
+
+    def of_input(
+        data: Expression,
+        axes: Expression | None = None,
+        *,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> Result:
+        return _over(kind, data, _list(axes), keepdims, noop_with_empty_axes)
+
+    of_attribute.__name__ = of_input.__name__ = kind.function
+    onnx_op(op_type)(of_attribute)
+    onnx_op(op_type, since=kind.since, traits=REDUCTION)(of_input)
+
+
 def _over(
-    op_type: str, x: Expression, axes: Any, keepdims: int, noop: int = 0
+    kind: _Reduction, x: Expression, axes: Any, keepdims: int, noop: int = 0
 ) -> Result:
     """axes: numbers, an expression for a list, or None and [] for every axis."""
     if noop and (axes is None or axes == []):
-        made = _OF_ONE[op_type](x) if op_type in _OF_ONE else x
-        return _of_type(op_type, x, made) if op_type == "ReduceLogSum" else made
+        return kind.alone(x) if kind.alone else x
     chosen = axes_option(axes or None)
     if isinstance(axes, Expression) and not noop:
         every = Literal(None)
         chosen = BinOp("or", Call("tuple", (axes,)), every)
-    return _call(op_type, x, chosen, keepdims)
+    if kind.method:
+        given = {"keepdims": True} if keepdims else {}
+        made = method(x, kind.method, *([] if chosen is None else [chosen]), **given)
+    else:
+        made = call(kind.function, x, axes=chosen, keepdims=bool(keepdims))
+    return _cut(x, made) if kind.is_cut else made
 
 
-def _call(op_type: str, x: Expression, axes: Any, keepdims: int) -> Expression:
-    name = _METHODS.get(op_type)
-    if name is None:
-        options = {"axes": axes, "keepdims": bool(keepdims)}
-        return _of_type(op_type, x, call(_OPERATORS[op_type], x, **options))
-    given = {"keepdims": True} if keepdims else {}
-    made = method(x, name, *([] if axes is None else [axes]), **given)
-    return _of_type(op_type, x, made)
-
-
-def _of_type(op_type: str, x: Expression, made: Expression) -> Expression:
-    """The result in x's type: means and logarithms of integers are cut to integers."""
-    if op_type in _FRACTIONS and is_integer(x.dtype):
-        return Method(made, "to", (Literal(x.dtype),))
-    return made
-
-
-_OPERATORS = {
-    "ReduceL1": "reduce_l1",
-    "ReduceL2": "reduce_l2",
-    "ReduceSumSquare": "reduce_sum_square",
-    "ReduceLogSum": "reduce_log_sum",
-    "ReduceLogSumExp": "reduce_log_sum_exp",
-}
-
-_FRACTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
-"""Reductions whose results for integers are none."""
-
-_OF_ONE: dict[str, Callable[[Expression], Expression]] = {
-    "ReduceL1": lambda x: Call("abs", (operand(x),)),
-    "ReduceL2": lambda x: Call("abs", (operand(x),)),
-    "ReduceSumSquare": lambda x: BinOp("*", operand(x), operand(x)),
-    "ReduceLogSum": lambda x: call("log", x),
-}
-"""The elementwise part of each reduction: its result over no axis."""
+def _cut(x: Expression, made: Expression) -> Expression:
+    """The result in the type of integers that were reduced."""
+    return Method(made, "to", (Literal(x.dtype),)) if is_integer(x.dtype) else made
 
 
 def _list(axes: Expression | None) -> Any:
@@ -77,184 +104,8 @@ def _list(axes: Expression | None) -> Any:
     return [] if axes.shape == (0,) else ints(axes)
 
 
-@onnx_op("ReduceSum")
-def reduce_sum_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceSum", data, axes, keepdims)
-
-
-@onnx_op("ReduceSum", since=13, traits=REDUCTION)
-def reduce_sum(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceSum", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceMean")
-def reduce_mean_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceMean", data, axes, keepdims)
-
-
-@onnx_op("ReduceMean", since=18, traits=REDUCTION)
-def reduce_mean(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceMean", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceMax")
-def reduce_max_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceMax", data, axes, keepdims)
-
-
-@onnx_op("ReduceMax", since=18, traits=REDUCTION)
-def reduce_max(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceMax", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceMin")
-def reduce_min_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceMin", data, axes, keepdims)
-
-
-@onnx_op("ReduceMin", since=18, traits=REDUCTION)
-def reduce_min(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceMin", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceProd")
-def reduce_prod_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceProd", data, axes, keepdims)
-
-
-@onnx_op("ReduceProd", since=18, traits=REDUCTION)
-def reduce_prod(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceProd", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceL1")
-def reduce_l1_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceL1", data, axes, keepdims)
-
-
-@onnx_op("ReduceL1", since=18, traits=REDUCTION)
-def reduce_l1(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceL1", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceL2")
-def reduce_l2_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceL2", data, axes, keepdims)
-
-
-@onnx_op("ReduceL2", since=18, traits=REDUCTION)
-def reduce_l2(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceL2", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceSumSquare")
-def reduce_sum_square_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceSumSquare", data, axes, keepdims)
-
-
-@onnx_op("ReduceSumSquare", since=18, traits=REDUCTION)
-def reduce_sum_square(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceSumSquare", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceLogSum")
-def reduce_log_sum_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceLogSum", data, axes, keepdims)
-
-
-@onnx_op("ReduceLogSum", since=18, traits=REDUCTION)
-def reduce_log_sum(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceLogSum", data, _list(axes), keepdims, noop_with_empty_axes)
-
-
-@onnx_op("ReduceLogSumExp")
-def reduce_log_sum_exp_over(
-    data: Expression, *, axes: list[int] | None = None, keepdims: int = 1
-) -> Result:
-    return _over("ReduceLogSumExp", data, axes, keepdims)
-
-
-@onnx_op("ReduceLogSumExp", since=18, traits=REDUCTION)
-def reduce_log_sum_exp(
-    data: Expression,
-    axes: Expression | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Result:
-    return _over("ReduceLogSumExp", data, _list(axes), keepdims, noop_with_empty_axes)
+for _op_type, _kind in _REDUCTIONS.items():
+    _declare(_op_type, _kind)
 
 
 @onnx_op("ArgMax", traits=REDUCTION_TO_INDEX)
