@@ -85,6 +85,7 @@ def _over(
     if isinstance(axes, Expression) and not noop:
         every = Literal(None)
         chosen = BinOp("or", Call("tuple", (axes,)), every)
+    made: Expression
     if kind.method:
         given = {"keepdims": True} if keepdims else {}
         made = method(x, kind.method, *([] if chosen is None else [chosen]), **given)
