@@ -87,9 +87,13 @@ def _nearest(
 
 
 def _inside(scopes: list[Scope]) -> Scope:
-    """The deepest module that two of them share; () for a list, which has no body."""
+    """The deepest module that two of them share; () for a list, which has no body.
+
+    Of several as deep it is the first by name, whatever order sets have.
+    """
     found: Scope = ()
-    for one, other in combinations(scopes, 2):
+    by_name = sorted(scopes, key=lambda scope: [level.name for level in scope])
+    for one, other in combinations(by_name, 2):
         shared = _common(one, other)
         between = one[len(shared) : len(shared) + 1]
         if len(shared) > len(found) and not any(e.name.isdigit() for e in between):
