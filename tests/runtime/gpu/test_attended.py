@@ -35,6 +35,27 @@ def test_weights_are_kept_for_gradients_alone(monkeypatch, dtype, recorded, is_a
     assert bool(asked) == is_asked
 
 
+def test_heads_side_by_side_are_copied_once(monkeypatch):
+    """The products of the gradients would copy them anew."""
+    seen = []
+
+    def weights_of(q, k, v, *_):
+        seen.extend(x.flags.c_contiguous for x in (q, k, v))
+        weights = np.ones((*q.shape[:-1], k.shape[-2]), np.float32) / k.shape[-2]
+        return weights @ v, weights
+
+    monkeypatch.setattr(attended, "attended_for_gradient", weights_of)
+    monkeypatch.setattr(attended, "contiguous", np.ascontiguousarray)
+    rows = [Tensor(x.swapaxes(1, 2).copy()).require_grad() for x in heads()]
+    y = attended.attention(*(x.swapaxes(1, 2) for x in rows))
+    assert seen == [True] * 3
+    found = y.backward(np.ones(y.shape, np.float32))
+    assert found.get(rows[2]).shape == rows[2].shape
+    one = [Tensor(x[:1].swapaxes(1, 2).copy()).require_grad() for x in heads()]
+    attended.attention(*(x.swapaxes(1, 2) for x in one))
+    assert seen[3:] == [False] * 3  # one example: products read its heads in place
+
+
 @pytest.mark.parametrize("missing", [None, 0, 1, 2, 3])
 def test_operators_do_what_a_product_is_missing_for(monkeypatch, missing):
     q, k, v = heads()

@@ -65,9 +65,7 @@ def attended_for_gradient(
 
     Read are the logarithms of its queries' sums in half precision, weights in single.
     """
-    if q.ndim != 4 or q.dtype.char not in "eEf" or not takes(q, k, v):
-        return None
-    if q.shape[:-2] != k.shape[:-2] or v.shape != k.shape or q.shape[-1] != k.shape[-1]:
+    if not are_alike(q, k, v) or q.dtype.char not in "eEf" or not takes(q, k, v):
         return None
     if q.dtype.char == "f":
         return called(_prepared_in_three, (q, k, v, mask, scale, is_causal), {})
@@ -77,6 +75,13 @@ def attended_for_gradient(
     q, k, v = (a if _in_packs(a) else contiguous(a) for a in (q, k, v))
     whole = _in_one(q, k, v, mask, layout, scale, is_causal, True)
     return None if whole is None else whole(q, k, v, mask)
+
+
+def are_alike(q: Any, k: Any, v: Any) -> bool:
+    """Whether heads have shapes of which `attended_for_gradient` is computed."""
+    if len(q.shape) != 4 or v.shape != k.shape:
+        return False
+    return bool(q.shape[:2] == k.shape[:2] and q.shape[-1] == k.shape[-1])
 
 
 def attention_gradient(

@@ -14,9 +14,12 @@ import numpy as np
 
 from burnish.autodiff import Variable
 from burnish.backend.cuda.attention.attention import (
+    are_alike,
     attended_for_gradient,
     attention_gradient,
 )
+from burnish.backend.cuda.layout import contiguous
+from burnish.backend.cuda.products.matrices import described
 from burnish.operator import Operator, explained
 from burnish.ops.arrays.reduce import reduce_sum
 from burnish.ops.arrays.shape import swapaxes
@@ -97,8 +100,17 @@ def attention(
             return None
     elif mask is not None:
         return None
-    if q.dtype == np.float32 and all(a.node is None for a in (q, k, v)):
-        return None
+    if q.dtype == np.float32:
+        if all(a.node is None for a in (q, k, v)) or not are_alike(q, k, v):
+            return None
+        q, k, v = map(_laid_out, (q, k, v))
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     y: Variable | None = attended(q, k, v, mask, scale=scale, is_causal=is_causal)[0]
     return None if y is None or y.data is None else y
+
+
+def _laid_out(x: Variable) -> Variable:
+    """Heads whose matrices products read as they are; gradients have them so, too."""
+    if described(x.data, x.shape[:-2]) is not None:
+        return x
+    return x.wrap(contiguous(x.data), x.device, x.node, x.index)
