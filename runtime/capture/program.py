@@ -81,7 +81,7 @@ class Program:
         self._watch.check()
 
     @property
-    def looks(self) -> Same | None:
+    def looks(self) -> tuple[Same, ...] | None:
         """What `check` looks at, if that is all that it would do; None where not."""
         return self._watch.looks
 

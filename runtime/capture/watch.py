@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from burnish.autodiff import recording
-from burnish.capture.containers import SETTINGS, Containers, is_other
+from burnish.capture.containers import LONGEST, SETTINGS, Containers, is_other
 from burnish.capture.signature import argument_names
 from burnish.capture.tape import Tape
 from burnish.errors import CaptureError
@@ -45,11 +45,16 @@ class Watch:
         self._counts: list[tuple[Any, int, str]] = []
         self._names: list[tuple[dict[str, Any], int, str]] = []
         self._parts: list[tuple[Any, Any, Any, str]] = []
-        self._settings: list[tuple[dict[str, Any], Any, Any, str]] = []
+        self._settings: list[tuple[Any, Any, Any, str]] = []
         for where, module in _everyone(modules):
             self._devices.append((module, module.device, where))
             self._keep(vars(module), where)
-            self._settings.extend(_settings(module, where))
+            self._settings.extend(_settings(vars(module), vars(module), where))
+        self._classes = [*_classes(modules)]
+        for kind, own in self._classes:
+            for value in own.values():
+                if isinstance(value, list | tuple | dict):
+                    self._keep_inside(value, _class(kind))
         self._formulas = [*tape.formulas.values()]
         self._freeze()
         seen = tape.seen.values()
@@ -59,7 +64,9 @@ class Watch:
         """Take everything as it is now, to be compared by identity in every run."""
         holders = [own for own, _, _ in self._names] + [h for h, _, _ in self._counts]
         items = [item for item, *_ in self._stored]
-        self._is_same = Same(holders, items, _STORED)
+        looks = [Same(holders, items, _STORED)]
+        looks += [Same([], [kind], [*own]) for kind, own in self._classes]
+        self._looks = tuple(looks)
 
     def _keep(self, own: dict[str, Any], where: str) -> None:
         """Attributes that are no settings, and how many there are of all."""
@@ -71,14 +78,19 @@ class Watch:
                 self._keep_inside(value, where)
 
     def _keep_inside(self, holder: Any, where: str) -> None:
-        """Modules, parameters and buffers in a container, and its length."""
+        """The items of a container, of a long one modules alone, and its length."""
         self._counts.append((holder, len(holder), where))
-        pairs = holder.items() if isinstance(holder, dict) else enumerate(holder)
-        for key, item in pairs:
-            if isinstance(item, Stored | Module):
-                self._parts.append((holder, key, item, where))
-            elif isinstance(item, list | tuple | dict):
+        items = dict(holder.items() if isinstance(holder, dict) else enumerate(holder))
+        is_short = len(items) <= LONGEST
+        if is_short:
+            self._settings.extend(_settings(items, holder, where))
+        for key, item in items.items():
+            if isinstance(item, list | tuple | dict):
                 self._keep_inside(item, where)
+            elif isinstance(item, Stored | Module) or (
+                is_short and not isinstance(item, SETTINGS)
+            ):
+                self._parts.append((holder, key, item, where))
 
     def path(self, stored: Stored) -> str:
         """The name of a parameter or buffer."""
@@ -88,8 +100,9 @@ class Watch:
         """Raises CaptureError for the first thing that has changed."""
         tape, recording.tape = recording.tape, None
         try:
-            if not self._is_same():
+            if not all(is_same() for is_same in self._looks):
                 self._check_modules()
+                self._check_classes()
                 self._check_stored()
                 self._freeze()  # settings of the same values may be other objects
             self._check_outside()
@@ -100,9 +113,9 @@ class Watch:
             recording.tape = tape
 
     @property
-    def looks(self) -> Same | None:
-        """The comparison of modules, where nothing else is looked at; else None."""
-        return None if self._outside or self._formulas else self._is_same
+    def looks(self) -> tuple[Same, ...] | None:
+        """The comparisons of modules, where nothing else is looked at; else None."""
+        return None if self._outside or self._formulas else self._looks
 
     def _check_modules(self) -> None:
         for module, device, where in self._devices:
@@ -120,6 +133,16 @@ class Watch:
         for own, read, values, where in self._settings:
             if read(own) != values:
                 _changed(where, "a setting is another one")
+
+    def _check_classes(self) -> None:
+        for kind, own in self._classes:
+            for name, before in own.items():
+                now = vars(kind)[name]
+                are_settings = isinstance(now, SETTINGS) and isinstance(
+                    before, SETTINGS
+                )
+                if now is not before and not (are_settings and now == before):
+                    _changed(_class(kind), f"its {name!r} is another one")
 
     def _check_stored(self) -> None:
         for item, device, dtype, trainable in self._stored:
@@ -224,12 +247,41 @@ def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
             yield f"{type(each).__name__} {whole}".rstrip(), each
 
 
-def _settings(module: Module, where: str) -> Iterator[tuple[Any, Any, Any, str]]:
-    """A module's numbers and words: (attributes, how to read them, values)."""
-    own = vars(module)
-    names = [name for name, value in own.items() if isinstance(value, SETTINGS)]
-    if names:
-        read = itemgetter(*names)
+def _classes(modules: dict[str, Module]) -> Iterator[tuple[type, dict[str, Any]]]:
+    """The classes of modules, Burnish's own left out, and what these hold.
+
+    Methods, properties and classes are left out: nobody changes them.
+    """
+    kinds = {
+        kind: None for _, each in _everyone(modules) for kind in type(each).__mro__
+    }
+    for kind in kinds:
+        if kind is object or kind.__module__.partition(".")[0] == _LIBRARY:
+            continue
+        own = {
+            name: value
+            for name, value in vars(kind).items()
+            if not (name.startswith("__") or isinstance(value, type))
+            and not hasattr(type(value), "__get__")
+        }
+        if own:
+            yield kind, own
+
+
+_LIBRARY = __name__.partition(".")[0]
+
+
+def _class(kind: type) -> str:
+    return f"the class {kind.__name__}"
+
+
+def _settings(
+    items: dict[Any, Any], own: Any, where: str
+) -> Iterator[tuple[Any, Any, Any, str]]:
+    """Numbers and words among the items of `own`: it, how to read them, values."""
+    keys = [key for key, value in items.items() if isinstance(value, SETTINGS)]
+    if keys:
+        read = itemgetter(*keys)
         yield own, read, read(own), where
 
 

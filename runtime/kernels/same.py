@@ -6,10 +6,10 @@ The library does it where one is loaded, some nanoseconds an object; Python else
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from operator import attrgetter, is_
+from operator import is_
 from typing import Any
 
 from burnish.kernels.interpreter import is_cpython
@@ -29,6 +29,9 @@ _LOCK = ("PyEval_SaveThread", "PyEval_RestoreThread")
 """Those that release and take the interpreter's lock, in that of `guarded_record`."""
 
 
+_ABSENT = object()
+
+
 class Same:
     """Remembers what holders and owners hold now; called, whether they hold it still.
 
@@ -46,9 +49,8 @@ class Same:
         self._held = [*self._holds()]
         self._sizes = [*map(len, self._dicts), *map(len, self._lists)]
         self._owners = owners
-        self._reads = [attrgetter(name) for name in names]
         self._names = [sys.intern(name) for name in names]
-        self._were = [[*map(read, owners)] for read in self._reads]
+        self._were = [[*self._attributes(name)] for name in self._names]
         self._record: Any = None
         self._function: Any = None
         self._tables: Any = None
@@ -66,8 +68,8 @@ class Same:
             [*own] == self._sizes
             and all(map(is_, self._holds(), self._held))
             and all(
-                all(map(is_, map(read, self._owners), were))
-                for read, were in zip(self._reads, self._were, strict=True)
+                all(map(is_, self._attributes(name), were))
+                for name, were in zip(self._names, self._were, strict=True)
             )
         )
 
@@ -75,6 +77,9 @@ class Same:
     def record(self) -> Any:
         """What the library goes by; None where Python compares."""
         return self._record
+
+    def _attributes(self, name: str) -> Iterator[Any]:
+        return (getattr(owner, name, _ABSENT) for owner in self._owners)
 
     def _holds(self) -> Any:
         own = map(dict.values, self._dicts)

@@ -166,7 +166,7 @@ class Plan:
     def looks(self) -> tuple[Same, ...] | None:
         """What has to hold before a run; None where that is not all."""
         watched = self.program.looks
-        return None if watched is None else (watched, self._is_current)
+        return None if watched is None else (*watched, self._is_current)
 
     @property
     def summary(self) -> str:

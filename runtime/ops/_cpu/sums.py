@@ -22,8 +22,6 @@ _OFTEN = 4
 _LONGEST = 1 << 14
 """Elements of a row at most, which are added in 64 chains."""
 
-_AXES = int | tuple | None
-
 _WIDE = 64
 """Columns from which first axes are worth the kernel, where rows are more."""
 
@@ -34,7 +32,7 @@ def _register(function, mode, least):
     @function.on("numpy")
     def _(x, *, axes=None, keepdims=False):
         if suits(x, gain=0.5) and x.flags.c_contiguous:
-            known = isinstance(axes, _AXES)
+            known = isinstance(axes, int | tuple | None)
             if known and (sides := _sides(x.shape, axes, least)):
                 return _reduced(x, keepdims, *sides)
             if mode == "sum" and _is_all(x.shape, axes):

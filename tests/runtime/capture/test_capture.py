@@ -2,6 +2,7 @@
 
 import functools
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -81,6 +82,57 @@ def test_a_list_of_layers_that_grows_is_refused():
     net.layers.append(nn.Tanh())
     with pytest.raises(CaptureError, match=r"Stack .*of 1 parts in a row there are 2"):
         program(X)
+
+
+def tabled():
+    """A module with settings and arrays in containers, of its own and of its class."""
+
+    class Tabled(nn.Module):
+        scales: ClassVar = [1.0, {"low": 2.0}]
+        shift, factor = np.ones(3, np.float32), 3.0
+
+        def __init__(self):
+            self.numbers, self.by_name = [1.0, 2.0], {"a": [3.0]}
+            self.arrays = [np.ones(3, np.float32), np.full(3, 2, np.float32)]
+
+        def forward(self, x):
+            x = x * self.scales[0] * self.scales[1]["low"] + Tensor(self.arrays[0])
+            x = x * self.factor + Tensor(self.shift)
+            return x * self.numbers[1] + self.by_name["a"][0]
+
+    return Tabled()
+
+
+IN_CONTAINERS = [
+    (lambda net: net.numbers.__setitem__(1, 5.0), "Tabled .*setting"),
+    (lambda net: net.by_name["a"].__setitem__(0, 5.0), "Tabled .*setting"),
+    (lambda net: net.by_name.clear(), "Tabled .*of 1 parts"),
+    (lambda net: net.arrays.reverse(), "Tabled .*its 0 is another"),
+    (lambda net: type(net).scales.__setitem__(0, 5.0), "the class Tabled .*setting"),
+    (lambda net: type(net).scales[1].update(low=5.0), "the class Tabled .*setting"),
+    (lambda net: setattr(type(net), "scales", [1.0, {"low": 4.0}]), "its 'scales'"),
+    (lambda net: setattr(type(net), "factor", 5.0), "its 'factor' is another"),
+    (lambda net: setattr(type(net), "shift", 2 * net.shift), "its 'shift' is another"),
+    (lambda net: delattr(type(net), "factor"), "it has no 'factor'"),
+]
+
+
+@pytest.mark.parametrize(("change", "report"), IN_CONTAINERS)
+def test_items_of_containers_that_have_changed_are_refused(change, report):
+    net = tabled()
+    program = capture(net, X)
+    program(X)
+    change(net)
+    with pytest.raises(CaptureError, match=report):
+        program(X)
+
+
+def test_items_of_the_same_value_are_no_change():
+    net = tabled()
+    program = capture(net, X)
+    net.numbers[1] = float("2.0")
+    type(net).factor = float("3.0")
+    equal(program(X), net(X))
 
 
 def test_a_frozen_parameter_is_another_one_for_the_gradient():
