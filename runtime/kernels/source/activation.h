@@ -24,18 +24,23 @@ INLINE vec activated(vec x, int64_t act, float low, float high) {
 // Whether accumulators are given it in registers, before they are stored.
 INLINE int is_cheap(int64_t act) { return act <= ACT_CLIP || act == ACT_HARD_SWISH; }
 
-// The same for n accumulators, if it is cheap.
-INLINE void activate_cheaply(const int n, vec *acc, int64_t act, double low,
-                             double high) {
-    if (act == ACT_RELU || act == ACT_CLIP) {
-        const vec least = all(act == ACT_RELU ? 0 : (float)low);
-        const vec most = all(act == ACT_RELU ? __builtin_inff() : (float)high);
-        UNROLLED for (int i = 0; i < n; i++)
-            acc[i] = at_most(most, at_least(least, acc[i]));
-    } else if (act == ACT_HARD_SWISH) {
-        UNROLLED for (int i = 0; i < n; i++)
-            acc[i] = activated(acc[i], ACT_HARD_SWISH, 0, 0);
+// The same for `rows` of n accumulators, `step` apart, if it is cheap: chosen once.
+INLINE void activate_cheaply(const int rows, const int n, const int step, vec *acc,
+                             int64_t act, double low, double high) {
+#define TO_EACH(value)                                                      \
+    UNROLLED for (int r = 0; r < rows; r++) UNROLLED for (int i = 0; i < n; i++) { \
+        const vec x = acc[r * step + i];                                    \
+        acc[r * step + i] = value;                                          \
     }
+    if (act == ACT_RELU) {
+        TO_EACH(at_least(all(0), x))
+    } else if (act == ACT_CLIP) {
+        const vec least = all((float)low), most = all((float)high);
+        TO_EACH(at_most(most, at_least(least, x)))
+    } else if (act == ACT_HARD_SWISH) {
+        TO_EACH(activated(x, ACT_HARD_SWISH, 0, 0))
+    }
+#undef TO_EACH
 }
 
 // The same for n vectors.

@@ -155,19 +155,23 @@ void conv_tile(const piece *p) {
 
 int64_t tile_rows(int64_t blocks) { return blocks <= MOST_BLOCKS ? ROWS[blocks] : 0; }
 
-// Weights to bring into the second-level cache while `tiles` from `first` on are
-// computed, `pace` lines for 256 products.
+// Weights to bring into the second-level cache, `each` lines by a tile from `first` on,
+// `pace` for 256 products.
 typedef struct {
     lines of;
-    int64_t first, tiles, pace;
+    int64_t first, each, pace;
 } next;
+
+static next spread(lines of, int64_t first, int64_t tiles, int64_t pace) {
+    return (next){of, first, (of.rows * of.row + tiles - 1) / tiles, pace};
+}
 
 // weight: of `size` floats, read after `count` tiles from `first` on.
 static next after(const conv_record *r, const float *weight, int64_t size, int64_t first,
                   int64_t count) {
     const int64_t some = 8 * size > ROOM ? 1 : count;
     const lines of = {weight, weight ? 1 : 0, size / LANES, 0};
-    return (next){of, first + count - some, some, 256 * r->nr / some + 1};
+    return spread(of, first + count - some, some, 256 * r->nr / some + 1);
 }
 
 static void finish(const conv_record *r, float *out, const int32_t *to, int64_t rows) {
@@ -199,45 +203,50 @@ static void cut_tile(piece p, int64_t width) {
             store_up_to(p.out + p.to[i] + k, load(out + i * wide + k), width - k);
 }
 
-// weight: of the group, packed. next: the weights that are read after all tiles.
-static void one_tile(const conv_record *r, const call *c, int64_t group, int64_t i,
-                     const float *weight, next n) {
-    const tile *t = (const tile *)at(c, r->tiles) + i;
-    const int64_t channel = group * r->nr * LANES;
-    const int64_t out_of_group = group / r->inner * r->outer_out
-                                 + group % r->inner * r->nr * r->out_step;
+// What all tiles of a group share. weight: packed.
+static piece of_group(const conv_record *r, const call *c, int64_t group,
+                      const float *weight) {
+    const int64_t outer = group / r->inner, inner = group % r->inner;
+    const int64_t out_of_group = outer * r->outer_out + inner * r->nr * r->out_step;
     const float *residual = at(c, r->residual);
-    piece p = {
-        .x = (const float *)at(c, r->x) + group / r->inner * r->outer_x,
+    return (piece){
+        .x = (const float *)at(c, r->x) + outer * r->outer_x,
         .weight = weight,
-        .bias = (const float *)at(c, r->bias) + channel,
+        .bias = (const float *)at(c, r->bias) + group * r->nr * LANES,
         .residual = residual ? residual + out_of_group : 0,
         .out = (float *)at(c, r->out) + out_of_group,
-        .from = (const int32_t *)at(c, r->from) + t->first,
-        .to = (const int32_t *)at(c, r->to) + t->first,
         .runs = at(c, r->runs),
-        .t = t,
         .record = r,
     };
-    if (n.of.rows && i >= n.first) {
-        const int64_t all = n.of.rows * n.of.row;
-        const int64_t low = all * (i - n.first) / n.tiles;
-        const int64_t behind = all * (i - n.first + 1) / n.tiles, in_row = low % n.of.row;
-        p.ahead = (asked){
-            .at = n.of.first + low / n.of.row * n.of.step + in_row * LANES,
-            .lines = behind - low,
-            .pace = n.pace,
-            .row = n.of.row,
-            .left = n.of.row - in_row,
-            .jump = n.of.step - (n.of.row - 1) * LANES,
-        };
+}
+
+// p: its group's, whose fields of a tile are written here: a copy of one that has just
+// been written waits for it. n: the weights that are read after all tiles.
+static void one_tile(const conv_record *r, const call *c, piece *p, int64_t group,
+                     int64_t i, const next *n) {
+    const tile *t = (const tile *)at(c, r->tiles) + i;
+    p->t = t;
+    p->from = (const int32_t *)at(c, r->from) + t->first;
+    p->to = (const int32_t *)at(c, r->to) + t->first;
+    p->ahead.lines = 0;
+    if (n->of.rows && i >= n->first) {
+        const int64_t low = n->each * (i - n->first), rest = n->of.rows * n->of.row - low;
+        const int64_t row = n->of.rows > 1 ? low / n->of.row : 0;
+        const int64_t in_row = low - row * n->of.row;
+        p->ahead.at = n->of.first + row * n->of.step + in_row * LANES;
+        p->ahead.lines = rest < n->each ? rest : n->each;
+        p->ahead.pace = n->pace;
+        p->ahead.row = n->of.row;
+        p->ahead.left = n->of.row - in_row;
+        p->ahead.jump = n->of.step - (n->of.row - 1) * LANES;
     }
+    const int64_t channel = group * r->nr * LANES;
     if (r->width && channel + r->nr * LANES > r->width) {
-        cut_tile(p, r->width - channel);
+        cut_tile(*p, r->width - channel);
         return;
     }
-    conv_tile(&p);
-    if (!is_cheap(r->act)) finish(r, p.out, p.to, t->count);
+    conv_tile(p);
+    if (!is_cheap(r->act)) finish(r, p->out, p->to, t->count);
 }
 
 static pack_record packing(const conv_record *r) {
@@ -267,21 +276,23 @@ static void packed_tiles(const conv_record *r, const call *c, int64_t part, int6
         r->nr * LANES,
     };
     float *space = (float *)at(c, r->space) + part * r->room;
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t group = u / r->n_tiles, i = u % r->n_tiles;
-        if ((u == first || i == 0) && r->of_block) {
+    int64_t group = first / r->n_tiles, i = first % r->n_tiles;
+    for (int64_t u = first; u < behind; group++, i = 0) {
+        if (r->of_block) {
             small_panel(&small, group, space);
 #if HAS_BF16
             if (r->half) pair_rows(space, r->of_ins, r->nr * LANES);
 #endif
-        } else if (u == first || i == 0)
+        } else
             pack_panel(&pack, weight, group, space);
         next n = {0};
         if ((group + 1) * r->n_tiles < behind && !r->of_block) {
-            n = (next){.of = panel_lines(&pack, weight, group + 1), .tiles = r->n_tiles};
-            n.pace = 256 * n.of.rows * n.of.row / (r->of_ins * r->of_taps * n.tiles) + 1;
+            const lines of = panel_lines(&pack, weight, group + 1);
+            const int64_t products = r->of_ins * r->of_taps * r->n_tiles;
+            n = spread(of, 0, r->n_tiles, 256 * of.rows * of.row / products + 1);
         }
-        one_tile(r, c, group, i, space, n);
+        piece of = of_group(r, c, group, space);
+        for (; i < r->n_tiles && u < behind; i++, u++) one_tile(r, c, &of, group, i, &n);
     }
 }
 
@@ -301,15 +312,16 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
             return;
         }
         const int64_t last = (behind - 1) / r->n_tiles;
-        for (int64_t u = first; u < behind; u++) {
-            const int64_t group = u / r->n_tiles;
+        int64_t group = first / r->n_tiles, i = first % r->n_tiles;
+        for (int64_t u = first; u < behind; group++, i = 0) {
             const float *w = weight + group * r->group_step;
             next n = {0};
             if (r->n_tiles > FEW && group < last)
                 n = after(r, w + r->group_step, r->group_step, 0, r->n_tiles);
             else if (r->n_tiles > FEW)
                 n = behind_all;
-            one_tile(r, c, group, u % r->n_tiles, w, n);
+            piece of = of_group(r, c, group, w);
+            for (; i < r->n_tiles && u < behind; i++, u++) one_tile(r, c, &of, group, i, &n);
         }
         return;
     }
@@ -323,7 +335,8 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
                 n = after(r, w + r->group_step, r->group_step, start, end - start);
             if (end == behind && g + 1 == r->groups)
                 n = after(r, ahead, r->ahead_step, start, end - start);
-            for (int64_t i = start; i < end; i++) one_tile(r, c, g, i, w, n);
+            piece of = of_group(r, c, g, w);
+            for (int64_t i = start; i < end; i++) one_tile(r, c, &of, g, i, &n);
         }
     }
 }

@@ -71,8 +71,7 @@ INLINE void leave(const int R, const int NR, vec (*acc)[MOST_VECTORS], const pie
             acc[r][j] += load(p->residual + p->to[r] + j / PARTS * step
                               + j % PARTS * WIDTH);
     }
-    UNROLLED for (int r = 0; r < R; r++)
-        activate_cheaply(n, acc[r], record->act, record->low, record->high);
+    activate_cheaply(R, n, MOST_VECTORS, acc[0], record->act, record->low, record->high);
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
         store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
 }

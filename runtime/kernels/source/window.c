@@ -43,7 +43,7 @@ INLINE void weigh(const int R, const int stride, const int v, const piece *p) {
         }
     }
     const window_record *r = p->record;
-    activate_cheaply(R, acc, r->act, r->low, r->high);
+    activate_cheaply(1, R, 0, acc, r->act, r->low, r->high);
     UNROLLED for (int i = 0; i < R; i++) store(p->out + i * LANES + v * WIDTH, acc[i]);
 }
 

@@ -79,7 +79,7 @@ static void give(const chunk *k, const float *products, const float *bias,
                 const int64_t to = place + (down * r->out_width + right) * LANES + v;
                 if (residual) y[i] += load(residual + to);
             }
-            activate_cheaply(4, y, r->act, r->low, r->high);
+            activate_cheaply(1, 4, 0, y, r->act, r->low, r->high);
             UNROLLED for (int i = 0; i < 4; i++) store(aside + i * LANES + v, y[i]);
         }
         if (!is_cheap(r->act))

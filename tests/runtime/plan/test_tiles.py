@@ -5,6 +5,7 @@ import pytest
 
 from burnish import Tensor, nn, ops
 from burnish.plan.cpu.convolution import conv
+from burnish.plan.cpu.convolution.weights import fitting
 from tests.runtime.plan.checks import check
 
 RANDOM = np.random.default_rng(5)
@@ -32,3 +33,16 @@ def test_any_order_of_tiles_gives_the_same(name, cache, second, monkeypatch):
     fast = check(lambda x: ops.gelu(layer(x)), x)
     by_group = {s.fields["by_group"] for s in fast.planned(x).steps if s.kind == "conv"}
     assert by_group <= {False} if second == 0 else by_group
+
+
+@pytest.mark.parametrize(
+    ("rows", "places", "sums", "blocks"),
+    [
+        ([0, 14, 14, 9, 6], 1000, 64, 4),  # four blocks take the fewest loads
+        ([0, 14, 14, 9, 6], 1000, 2304, 2),  # of which weights leave the cache
+        ([0, 14, 14, 9, 6], 8, 64, 2),  # and are read too seldom here
+        ([0, 6, 3, 0, 1], 1000, 64, 1),  # with 16 registers
+    ],
+)
+def test_tiles_have_as_many_blocks_as_loads_allow(rows, places, sums, blocks):
+    assert fitting(rows, 4, places, sums) == blocks

@@ -259,7 +259,8 @@ def _maps(
     b: Builder, node: Node, w: Window, x: Value, source: Spot, step: int,
     packed: Packed, g: Groups, bias: Any, out: Spot, residual: Spot | None,
 ) -> None:  # fmt: skip
-    nr = fitting(b.rows, blocks(g.outs), pixels(node.result.shape, 1))
+    sums = g.ins * math.prod(w.kernel)
+    nr = fitting(b.rows, blocks(g.outs), pixels(node.result.shape, 1), sums)
     source, tiles, places = tiled_maps(b, w, x.shape[0], source, step, g, nr)
     _add(
         b, node, tiles, nr,
@@ -358,7 +359,7 @@ def times(
     ins = _length(b, ins)
     step, lanes = (LANES, LANES) if blocked else (ins, ins)
     tail = ins % LANES or LANES if blocked else ins
-    nr = fitting(b.rows, blocks(outs), count, exact=False)
+    nr = fitting(b.rows, blocks(outs), count, ins, exact=False)
     w = Window((count,), (count,), (1,), (1,), (1,), (0,))
     tiles = tiled(1, w, b.rows[nr], step, lanes, tail, (LANES,))
     is_whole = not residual and outs % (nr * LANES) == 0

@@ -15,6 +15,15 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
 from burnish.plan.graph import Array, Constant, Value, constant
 
+_NEAR = 256 << 10
+"""Bytes of weights that a tile reads as fast as it multiplies, from cache."""
+
+_FAR = 4
+"""How much longer loads of more weights than that take."""
+
+_MANY = 64
+"""Places from which on weights are read often enough to be in cache."""
+
 
 class Unpacked(NamedTuple):
     """A weight that a step of training changes, and how it is to be packed."""
@@ -206,18 +215,26 @@ def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Con
     )
 
 
-def fitting(rows: list[int], count: int, places: int, *, exact: bool = True) -> int:
+def fitting(
+    rows: list[int], count: int, places: int, sums: int, *, exact: bool = True
+) -> int:
     """How many blocks of channels a tile has, of `count`, for so many places.
 
-    rows: the most places of a tile, by its blocks. exact: tiles fill `count`.
+    rows: the most places of a tile, by its blocks. sums: products of a result. exact:
+    tiles fill `count`.
     """
+    # Loads of weights and of numbers, as parts of a product's time. In vectors of 16
+    # numbers both delay products, above all where a core's other thread is busy.
+    is_wide = rows[4] > 1 and places >= _MANY
+    of_weight, of_number = (0.3, 0.3) if is_wide else (0.6, 0.125)
 
     def cost(nr: int) -> float:
         """Products and loads, in the time of a product; eight are under way at once."""
         tiles = -(-places // rows[nr])
         height = places / tiles
-        work = max(nr * height, 8) + 0.6 * nr + height / 8
-        return -(-count // nr) * tiles * work
+        times = _FAR if is_wide and 4 * LANES * nr * sums > _NEAR else 1
+        loads = times * of_weight * nr + of_number * height
+        return -(-count // nr) * tiles * (max(nr * height, 8) + loads)
 
     usable = [nr for nr in (1, 2, 3, 4) if rows[nr] and not (exact and count % nr)]
     return min(usable, key=cost)

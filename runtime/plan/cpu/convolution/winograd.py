@@ -118,7 +118,7 @@ def winograd(
     fewest, most = _TILES
     chunk = min(tiles, most, max(fewest, _CACHE // (4 * _PLACES * ins)))
     chunks = -(-tiles // chunk)
-    nr = fitting(b.rows, blocks(outs), chunk)
+    nr = fitting(b.rows, blocks(outs), chunk, _PLACES * ins)
     groups = blocks(outs) // nr
     flops = 2 * 9 * ins * y.size
     shares = b.shares(flops / 16)
