@@ -17,6 +17,7 @@ from burnish.codegen.readers.microsoft.shared.halves import (
     PRODUCTS,
     SUMS,
     even_codes,
+    in_whole_steps,
     is_short,
 )
 from burnish.codegen.readers.microsoft.shared.layouts import (
@@ -125,7 +126,7 @@ def qlinear_softmax(
     if opset < 13 and axis not in (-1, rank(X) - 1):
         raise Unreadable("expected a softmax along the last axis")
     y = op.Softmax(op.DequantizeLinear(X, X_scale, x_zero_point), axis=axis)
-    return op.QuantizeLinear(y, y_scale, y_zero_point)
+    return op.QuantizeLinear(in_whole_steps(op, y, y_scale), y_scale, y_zero_point)
 
 
 @microsoft("QLinearConcat")

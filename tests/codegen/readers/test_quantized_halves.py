@@ -111,11 +111,12 @@ def test_of_parts(scales, dtype):
 
 
 @pytest.mark.oracle("onnxruntime")
+@pytest.mark.parametrize("steps", [256, 255, 251.4, 268.9])
 @pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-def test_of_a_softmax(dtype, scales):
+def test_of_a_softmax(dtype, scales, steps):
     low = np.iinfo(dtype).min
     x, _, _ = grid(dtype, scales)
-    z = fixed(F4(1 / 256)), fixed(dtype(low))
+    z = fixed(F4(1 / steps)), fixed(dtype(low))
     codes = drawn(dtype, 100, 100)
     assert apart(*case("QLinearSoftmax", codes, *x, *z, opset=13)) == (0, 0)

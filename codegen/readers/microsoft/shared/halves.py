@@ -37,6 +37,18 @@ def is_short(steps: int, x_scale: Any, y_scale: Any, factor: Any = None) -> bool
     return bool((abs(places - np.rint(places)) <= near).all())
 
 
+def in_whole_steps(op: Builder, y: Any, scale: Any) -> Any:
+    """y with the codes that it has in steps of one over a whole number.
+
+    onnxruntime rounds a softmax's 1 / scale down.
+    """
+    if scale.const_value is None:
+        return op.Mul(y, op.Mul(op.Floor(op.Reciprocal(scale)), scale))
+    step = scale.const_value.numpy().astype(np.float32)
+    ratio = np.floor(1 / step) * step
+    return y if (ratio == 1).all() else op.Mul(y, np.asarray(ratio))
+
+
 def even_codes(op: Builder, y: Any, zero_point: Any) -> Any:
     """The codes of y, which is in units of its scale; halves become the even code."""
     if zero_point is None:
