@@ -72,6 +72,8 @@ class Place:
             return False
         if dtype.names or dtype.kind in "mM":
             return False
+        if self.kind == "cuda" and dtype.name == "bfloat16":
+            return True
         return self.kind == "cpu" or (
             dtype.kind in "biufc" and dtype.char not in "gG"  # no long double
         )

@@ -356,6 +356,14 @@ def test_default_dtypes_of_a_device():
             cpu.configure(**wrong)
 
 
+def test_dtypes_that_devices_support():
+    cuda, bfloat16 = Device("cuda"), pytest.importorskip("ml_dtypes").bfloat16
+    for dtype in ("float16", "float32", bfloat16, "int8", "bool", "complex64"):
+        assert cuda.supports_dtype(dtype)
+    for dtype in ("longdouble", "datetime64[s]", "U3", "none"):
+        assert not cuda.supports_dtype(dtype)
+
+
 def test_inplace_changes_one_object_alone():
     x = Tensor([1.0, 2.0]).require_grad()
     y = x * 2
