@@ -15,6 +15,7 @@ enum {
     AHEAD = 1024,      // of weights: floats that are asked for before they are used
     SHORT = 32,        // products of a sum that begins with the bias
     SUMMED = 192,      // products, about, that are summed one by one; such sums apart
+    ASKED = 32,        // products for which lines of the next weights are asked for at once
     TOGETHER = 4,      // blocks of one run each in one loop, whose end costs a few products
     LONG = 128,        // products of one pixel whose halves are summed side by side
     FEW = 3            // tiles that take as long as reading their weights
@@ -123,9 +124,12 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 const int64_t rest = runs->length - k;
                 const int64_t until = k + (rest < SUMMED ? rest : SUMMED);
                 left -= until - k;
-                ask_ahead(&ahead, until - k);
-                for (; k < until; k++, w += NR * LANES)
-                    ADD_PRODUCTS(stride ? at[0][r * stride + k] : at[r][k])
+                while (k < until) {
+                    const int64_t some = until - k < ASKED ? until - k : ASKED;
+                    ask_ahead(&ahead, some);
+                    for (const int64_t end = k + some; k < end; k++, w += NR * LANES)
+                        ADD_PRODUCTS(stride ? at[0][r * stride + k] : at[r][k])
+                }
             }
         }
         x += record->x_step;
