@@ -30,6 +30,7 @@ _KNOWN = {
     "bfloat16.possible()": False,
     "compile is not False": False,
     "device.kind == 'cuda'": False,
+    "direct.usable()": False,
     "recording.paused": False,
     "recording.replaying": False,
     "recording.tape is not None": False,
