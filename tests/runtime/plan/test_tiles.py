@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, nn, ops
+from burnish.kernels.library import library
 from burnish.plan.cpu.convolution import conv
+from burnish.plan.cpu.convolution.grouped import Groups, uneven
 from burnish.plan.cpu.convolution.weights import fitting
 from tests.runtime.plan.checks import check
 
@@ -46,3 +48,27 @@ def test_any_order_of_tiles_gives_the_same(name, cache, second, monkeypatch):
 )
 def test_tiles_have_as_many_blocks_as_loads_allow(rows, places, sums, blocks):
     assert fitting(rows, 4, places, sums) == blocks
+
+
+@pytest.mark.parametrize("outs", [72, 80, 112], ids=str)
+@pytest.mark.usefixtures("canaries")
+def test_blocks_that_no_tile_divides_are_two_records(outs):
+    layer = nn.Conv2d(32, outs, 1)
+    x = Tensor(RANDOM.standard_normal((2, 32, 9, 11)).astype(np.float32))
+    more = Tensor(RANDOM.standard_normal((2, outs, 9, 11)).astype(np.float32))
+    fast = check(lambda x, more: ops.relu(layer(x) + more), x, more)
+    kinds = [s.kind for s in fast.planned(x, more).steps]
+    parts = uneven(library().rows, Groups(1, 32, outs), 2 * 9 * 11)
+    assert kinds.count("conv") == len(parts or [None])
+
+
+def test_blocks_are_parted_where_tiles_have_three_and_places_are_many():
+    def sizes(rows, outs, places):
+        parts = uneven(rows, Groups(1, 8, outs), places)
+        return parts and [len(part.outs) for part in parts]
+
+    wide, narrow = [0, 14, 14, 9, 6], [0, 6, 3, 0, 1]
+    assert sizes(wide, 72, 100) == [32, 40]
+    assert sizes(wide, 112, 100) == [64, 48]
+    assert sizes(wide, 96, 100) is sizes(wide, 48, 100) is None
+    assert sizes(wide, 80, 20) is sizes(narrow, 80, 100) is None

@@ -18,11 +18,13 @@ from burnish.plan.cpu.convolution.diagonal import on_diagonal
 from burnish.plan.cpu.convolution.geometry import Adjoint, Tiles, Window, tiled
 from burnish.plan.cpu.convolution.grouped import (
     Groups,
+    Part,
     is_split_faster,
     merged,
     merged_weight,
     part_weight,
     split,
+    uneven,
 )
 from burnish.plan.cpu.convolution.halo import tiled_maps
 from burnish.plan.cpu.convolution.narrow import is_narrow, narrow
@@ -200,10 +202,17 @@ def _dense(
             weight, count = on_diagonal(b, weight, count)
             g = Groups(count, weight.shape[1], weight.shape[0] // count)
         elif is_split_faster(g) and not isinstance(bias, Value):
-            _in_parts(b, node, w, x, weight, g, bias, *residual)
+            _in_parts(b, node, w, x, weight, g, split(g), bias, *residual)
             return
         else:
             weight, g = merged_weight(weight, g), merged(g)
+
+    is_simple = is_alone and math.prod(w.kernel) == 1 and not isinstance(bias, Value)
+    if isinstance(weight, Constant) and is_simple and maps_layout(b, x) is CHANNELS:
+        places = pixels(node.result.shape, 1)
+        if (parts := uneven(b.rows, g, places)) is not None:
+            _in_parts(b, node, w, x, weight, g, parts, bias, *residual)
+            return
 
     def packed(nr: int, depth: int) -> Spot | Unpacked:
         made = weights(b, weight, g.number, nr, depth)
@@ -232,14 +241,14 @@ def dense(
 
 def _in_parts(
     b: Builder, node: Node, w: Window, x: Value, weight: Constant, g: Groups,
-    bias: Constant | None, *residual: Any,
+    parts: list[Part], bias: Constant | None, *residual: Any,
 ) -> None:  # fmt: skip
-    """Groups that begin within a block of channels: a dense convolution a part."""
+    """Channels out with inputs or tiles of their own: a dense convolution a part."""
     source, out = _read(b, x, CHANNELS, 1), b.result(node.result, CHANNELS)
     extra = b.spot(residual[0], CHANNELS) if residual else None
     places = pixels(x.shape, 1), pixels(node.result.shape, 1)
     size = 2 if b.half else 4
-    for part in split(g):
+    for part in parts:
         own = part_weight(weight, g, part)
         own_source = source.moved(size * part.ins.start * places[0])
         at, chosen = part.outs.start * places[1], slice(part.outs.start, part.outs.stop)

@@ -1,4 +1,4 @@
-"""Grouped convolutions whose groups are no whole blocks of channels, as dense ones."""
+"""Convolutions whose groups are no whole blocks, or blocks no whole tiles, in parts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from burnish.plan.graph import Constant
 
 _SAVED = 1.5
 """Times fewer products with which unequal parts pay: each is a record of its own."""
+
+
+_MANY = 64
+"""Places from which on better tiles are worth a record of their own."""
 
 
 class Groups(NamedTuple):
@@ -67,6 +71,19 @@ def is_split_faster(g: Groups) -> bool:
     wide = merged(g)
     whole = wide.number * blocks(wide.outs) * blocks(wide.ins)
     return sum(part.products for part in split(g)) * _SAVED < whole
+
+
+def uneven(rows: list[int], g: Groups, places: int) -> list[Part] | None:
+    """All but three blocks of channels out, and those, where no tile divides them all.
+
+    rows: the most places of a tile, by its blocks.
+    """
+    count = blocks(g.outs)
+    is_whole = any(rows[nr] and count % nr == 0 for nr in (2, 3, 4))
+    if not rows[3] or count < 5 or is_whole or places < _MANY:
+        return None
+    cut = LANES * (count - 3)
+    return [Part(range(cut), range(g.ins)), Part(range(cut, g.outs), range(g.ins))]
 
 
 def merged_weight(weight: Constant, g: Groups) -> Constant:
