@@ -184,6 +184,9 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
         counted or authorship.is_tensorflows(value.name or "")
     ):
         return True
+    if authorship.is_tensorflows(value.name or "") and _is_round(tensor):
+        uses = value.uses()
+        return bool(uses) and all(node.op_type in _ARITHMETIC for node, _ in uses)
     if not authorship.is_torch_exporters(value.name or ""):
         return False
     if len(tensor.shape) == 0:
@@ -196,3 +199,15 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     if users <= _ARITHMETIC:
         return tensor.size == 1
     return users <= _NORMS and np.unique(tensor.numpy()).tolist() in ([0.0], [1.0])
+
+
+def _is_round(tensor: ir.TensorProtocol) -> bool:
+    """Whether it is one number of few digits, as a person writes and no training finds.
+
+    tf2onnx gives an epsilon or a 1 as many axes as the tensor that it is added to.
+    """
+    if tensor.size != 1 or not tensor.dtype.is_floating_point():
+        return False
+    array = tensor.numpy().ravel()
+    number = float(array[0])
+    return bool(number != 0 and array.dtype.type(float(f"{number:.3g}")) == array[0])

@@ -17,6 +17,8 @@ from burnish.codegen.passes.shapes.softmax_rows import ALONG_AN_AXIS
 
 Order = list[int]
 
+ARITHMETIC = having(Trait.ELEMENTWISE | Trait.BROADCAST)
+"""What has one axis as the other."""
 _REDUCE = having(Trait.REDUCTION)
 #: Where the operator takes its axes from, if not from an attribute.
 _AXES_INPUT = {"Pad": 3, "Slice": 3, "Squeeze": 1, **dict.fromkeys(_REDUCE, 1)}
@@ -30,6 +32,11 @@ def last(rank: int) -> Order:
 def first(rank: int) -> Order:
     """The order that brings channels from the end to axis 1."""
     return [0, rank - 1, *range(1, rank - 1)]
+
+
+def inverse(order: Order) -> Order:
+    """The order that undoes another."""
+    return [order.index(axis) for axis in range(len(order))]
 
 
 def moved(node: ir.Node) -> list[int] | None:
@@ -59,8 +66,7 @@ def rewrite(model: ir.Model, node: ir.Node, order: Order) -> None:
         elif node.op_type == "Pad":
             pads, rank = g.integers(node.inputs[1]) or [], len(order)
             ends = [[*side] for side in (pads[:rank], pads[rank:])]
-            back = [order.index(axis) for axis in range(rank)]
-            permuted = [side[axis] for side in ends for axis in back]
+            permuted = [side[axis] for side in ends for axis in inverse(order)]
             node.replace_input_with(1, _numbers(model, node, permuted))
 
 

@@ -2,7 +2,8 @@
 
 Nodes between Transposes that do not depend on the order of axes are a region with
 channels last. It is written for channels first where that needs fewer Transposes, or
-as many, and these stand at the model's inputs and outputs.
+as many, and these stand at the model's inputs and outputs. Where all that is behind a
+Transpose is turned back, any order of axes will do.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from burnish.codegen.account import Account
 from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.layout.channel_axes import (
+    ARITHMETIC,
     Order,
     first,
+    inverse,
     keeps_axes,
     last,
     moved,
@@ -57,8 +60,15 @@ def channels_first(model: ir.Model, account: Account) -> bool:
     """Write regions with channels last for channels first, where that is shorter."""
     changed, seen = False, set[ir.Value]()
     for node in g.all_nodes(model):
+        if node.graph is None:
+            continue
+        if (apart := _apart(node)) is not None:
+            _Move(model, apart).run()
+            account.did("axes that are turned and turned back", g.label(node))
+            changed = True
+            continue
         seed = _seed(node)
-        if node.graph is None or seed is None or seed in seen:
+        if seed is None or seed in seen:
             continue
         region = _region(seed, node)
         seen.update(region.values)
@@ -178,6 +188,36 @@ def _results(node: ir.Node) -> int:
     return len(node.outputs) if node.op_type == "Split" else 1
 
 
+def _apart(node: ir.Node) -> Region | None:
+    """What is behind a Transpose, if it is arithmetic that ends in turns back alone."""
+    order = _order(node)
+    if order is None or node.inputs[0] is None:
+        return None
+    region, waiting = Region(order), [node.outputs[0]]
+    region.sources[node.outputs[0]] = node.inputs[0]
+    while waiting:
+        value = waiting.pop()
+        region.values[value] = None
+        if value.is_graph_output() or not value.uses():
+            return None
+        for user, _ in value.uses():
+            if _order(user) == inverse(order) and user.graph is node.graph:
+                region.ends[user] = value
+            elif user.op_type not in ARITHMETIC or user.graph is not node.graph:
+                return None
+            elif user not in region.nodes:
+                if _joined(region, user) is None:
+                    return None
+                waiting.append(user.outputs[0])
+    read = (user.inputs[place] for user in region.nodes for place in moved(user) or ())
+    rank = len(order)
+    whole = all(
+        v in region.values or g.constant(v) is not None or len(declared(v) or ()) < rank
+        for v in read
+    )
+    return region if region.nodes and whole else None
+
+
 # --- how it is moved ---
 
 
@@ -187,18 +227,19 @@ class _Move:
     def __init__(self, model: ir.Model, region: Region):
         self.model = model
         self.region = region
-        self.back = first(len(region.order))
+        self.back = inverse(region.order)
         self.inner: dict[ir.Value, ir.Value] = dict(region.sources)
 
     def run(self) -> None:
         region = self.region
         for value in region.foreign:
             self.inner[value] = self._turned(value, self.back)
+        moving = [value for value in region.values if value not in self.inner]
         outside = {
             value: [(n, i) for n, i in value.uses() if not self._is_inside(n)]
-            for value in region.values
-            if value not in self.inner
+            for value in moving
         }
+        results = {value for value in moving if value.is_graph_output()}
         for node in region.nodes:
             self._rewrite(node)
         for node, value in region.ends.items():
@@ -207,7 +248,7 @@ class _Move:
             if value.shape is not None:
                 dims = list(value.shape)
                 value.shape = ir.Shape([dims[axis] for axis in self.back])
-            if value.is_graph_output() or uses:
+            if value in results or uses:
                 self._give(value, uses)
         for value in region.sources:
             maker = value.producer()

@@ -2,7 +2,8 @@
 
 Exporters lay the axes flat and count places through, or join the places of every
 element to a row; those of a mask are `x[mask]`.
-`mask[arange(batch)[:, None], arange(time)]` is all of `mask`.
+`mask[arange(batch)[:, None], arange(time)]` is all of `mask`, and so is what is written
+there: `mask[:, :, :, :length] = ...` comes as a ScatterND at places that are counted.
 """
 
 from __future__ import annotations
@@ -246,6 +247,41 @@ def _compared(found: Match) -> list[ir.Node]:
     return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
 
 
+# --- writes to every place, counted along each axis: nothing else stays ---
+
+
+def _is_written_whole(found: Match) -> str | None:
+    row = maker_of(found["at"], "Concat")
+    if row is None:
+        return "the places are not joined of those along each axis"
+    written, places = declared(found["data"]), declared(row.outputs[0])
+    if attribute(found.named["main"], "reduction", "none") != "none":
+        return "what is written is added to what is there"
+    if written is None or places is None or None in [*written, *places]:
+        return "the shapes are not known"
+    count = len(row.inputs)
+    if attribute(row, "axis", 0) not in (-1, count) or len(places) != count + 1:
+        return "the places are not joined along the last axis"
+    if places[:-1] != written[:count]:
+        return "it is a part of the tensor"
+    for axis, part in enumerate(row.inputs):
+        if not _counts_along(part, axis - count):
+            return f"the places are not counted along axis {axis}"
+    return None
+
+
+def _counts_along(part: ir.Value | None, axis: int) -> bool:
+    """Whether a part of a row is 0, 1, 2, ... along an axis, not counting the last."""
+    if counts(part, axis - 1):
+        return True
+    node = maker_of(part, "Unsqueeze")
+    rank = len(declared(part) or [])
+    if node is None or axes_of(node, integers) not in ([-1], [rank - 1]):
+        return False
+    spread = maker_of(node.inputs[0], "Expand")
+    return counts(node.inputs[0] if spread is None else spread.inputs[0], axis)
+
+
 RULES = (
     *(
         Rule("elements at places", _joined(count), _check_row, _index, _TARGET)
@@ -285,5 +321,12 @@ RULES = (
         _check_small,
         _compared,
         ("", "Equal", 13),
+    ),
+    Rule(
+        "write to every place",
+        op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main"),
+        _is_written_whole,
+        lambda found: ir.Node("", "Identity", [found["updates"]]),
+        ("", "Identity", 1),
     ),
 )

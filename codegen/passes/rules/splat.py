@@ -1,4 +1,4 @@
-"""Replace a splat constant (one value everywhere) by the scalar."""
+"""Replace a splat constant (one value everywhere) by the scalar, or by padding."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from burnish.codegen.passes.graph import (
 )
 from burnish.codegen.passes.pattern import Any, Match, Rule, Table, either, op
 from burnish.codegen.passes.rules.attention.masks import filled
+from burnish.codegen.weights.constants import trains
 
 _KINDS = ("Add", "Max", "Min", "Mul")
 
@@ -82,6 +83,29 @@ _FULL = either(
     op("ConstantOfShape", Any("shape"), name="full"),
     op("Expand", Any("number"), Any("shape"), name="full"),
 )
+# --- zeros that are stored to be joined: for devices that cannot pad channels ---
+
+
+def _check_beside(found: Match) -> str | None:
+    zeros, x = constant(found["zeros"]), declared(found["x"])
+    if zeros is None or trains(found["zeros"]) or constant(found["x"]) is not None:
+        return "nothing beside it is constant"
+    if not zeros.dtype.is_floating_point() or len(zeros.shape) < 2 or x is None:
+        return "it is no part of a tensor with several axes"
+    return "there are other numbers than zero" if zeros.numpy().any() else None
+
+
+def _padded(found: Match) -> list[ir.Node]:
+    main, zeros = found.named["main"], constant(found["zeros"])
+    assert zeros is not None
+    sizes = list(zeros.shape.numpy())
+    axis = main.attributes.get_int("axis", 0) % len(sizes)
+    pads = np.zeros((2, len(sizes)), np.int64)
+    pads[int(main.inputs[0] is found["x"]), axis] = sizes[axis]
+    made = constant_node(pads.ravel())
+    return [made, ir.Node("", "Pad", [found["x"], made.outputs[0]])]
+
+
 RULES = (
     *(
         Rule(
@@ -112,5 +136,15 @@ RULES = (
         _check_row,
         _with_row,
         ("", "Add", 13),
+    ),
+    Rule(
+        "zeros beside a tensor",
+        either(
+            op("Concat", Any("x"), Any("zeros"), name="main"),
+            op("Concat", Any("zeros"), Any("x"), name="main"),
+        ),
+        _check_beside,
+        _padded,
+        ("", "Pad", 13),
     ),
 )

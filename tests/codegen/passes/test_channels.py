@@ -118,6 +118,12 @@ def test_an_output_keeps_its_name():
     assert source.count("transpose(") == 2
 
 
+def test_an_output_that_is_turned_back():
+    text = f"b = Conv(x, v) c = {OUT}(b) d = Sigmoid(c) y = {IN}(d)"
+    source = becomes(form(text, weights=CONVS, x="batch,3,5,6"))
+    assert "transpose" not in source
+
+
 CONV = "a = Conv(x, v)"
 BEHIND = {
     "bias": ("y = Add(a, p__1)", "nn.Conv2d(3, 4, 1)"),
@@ -196,3 +202,33 @@ def test_a_slope_below_zero():
     text = "a = Relu(x) n = Neg(x) b = Relu(n) c = Mul(b, p) y = Add(a, c)"
     model = form(text, weights={"p": made(4, 1, 1)}, x="batch,4,5,6")
     assert "nn.PReLU(num_parameters=4)" in becomes(model)
+
+
+@pytest.mark.parametrize(
+    ("perm", "back"), [([1, 2, 3, 0], [3, 0, 1, 2]), ([0, 2, 1, 3], [0, 2, 1, 3])]
+)
+def test_arithmetic_that_is_turned_and_turned_back(perm, back):
+    text = f"""a = Transpose<perm={perm}>(x) t = Constant<value_float=3.0>()
+        c = Pow(a, t) s = Tanh(a) m = Mul(s, c) z = Transpose<perm={back}>(m)
+        y = Add(z, x)"""
+    becomes(form(text, x="2,3,5,4"), "return ops.tanh(x) * x**3 + x")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("b = Tanh(a) r = Transpose<perm=[1,2,3,0]>(b) y = Add(r, b)", 2),
+        ("b = Add(a, z) y = Transpose<perm=[3,0,1,2]>(b)", 2),
+        ("b = Softmax(a) y = Transpose<perm=[3,0,1,2]>(b)", 2),
+    ],
+)
+def test_what_is_read_as_it_is_stays_turned(text, count):
+    model = form(f"a = Transpose<perm=[1,2,3,0]>(x) {text}", x="2,2,2,2", z="2,2,2,2")
+    assert becomes(model).count("transpose(") == count
+
+
+def test_weights_of_arithmetic_that_is_turned():
+    text = """a = Transpose<perm=[1,2,3,0]>(x) b = Mul(a, s)
+        y = Transpose<perm=[3,0,1,2]>(b)"""
+    source = becomes(form(text, x="2,3,5,4", weights={"s": made(5, 1, 2)}))
+    assert "x.transpose" not in source

@@ -74,3 +74,19 @@ def test_a_choice_between_numbers_of_one_element():
     source = becomes(form(text, x="batch,4", z="batch,4"))
     assert "x + ops.where(x > z, 0.0, 1.5)" in source, source
     assert "nn.Buffer" not in source
+
+
+@pytest.mark.parametrize("text", ["Add(x, {})", "Mul({}, x)", "Sub(x, {})"])
+def test_a_persons_number_with_axes_is_none_to_train(text):
+    """tf2onnx gives an epsilon as many axes as what it is added to."""
+    name = "const_fold_opt__12"
+    number = np.full((1, 1, 1), 0.001, np.float32)
+    model = form(f"y = {text.format(name)}", x="2,3,4", weights={name: number})
+    assert "0.001" in becomes(model)
+
+
+def test_other_numbers_with_axes_train():
+    for name, number in (("const_fold_opt__12", 0.12345), ("scale", 0.5)):
+        weights = {name: np.full((1, 1, 1), number, np.float32)}
+        model = form(f"y = Mul(x, {name})", x="2,3,4", weights=weights)
+        assert "nn.Param" in becomes(model)
