@@ -43,6 +43,7 @@ class Watch:
         ]
         self._devices: list[tuple[Module, Any, str]] = []
         self._counts: list[tuple[Any, int, str]] = []
+        self._inside: set[int] = set()  # the ids of the containers in `_counts`
         self._names: list[tuple[dict[str, Any], int, str]] = []
         self._parts: list[tuple[Any, Any, Any, str]] = []
         self._settings: list[tuple[Any, Any, Any, str]] = []
@@ -65,7 +66,7 @@ class Watch:
         holders = [own for own, _, _ in self._names] + [h for h, _, _ in self._counts]
         items = [item for item, *_ in self._stored]
         looks = [Same(holders, items, _STORED)]
-        looks += [Same([], [kind], [*own]) for kind, own in self._classes]
+        looks += [Same([], [kind], [*own]) for kind, own in self._classes if own]
         self._looks = tuple(looks)
 
     def _keep(self, own: dict[str, Any], where: str) -> None:
@@ -79,6 +80,9 @@ class Watch:
 
     def _keep_inside(self, holder: Any, where: str) -> None:
         """The items of a container, of a long one modules alone, and its length."""
+        if id(holder) in self._inside:
+            return  # it is in itself, or in two places
+        self._inside.add(id(holder))
         self._counts.append((holder, len(holder), where))
         items = dict(holder.items() if isinstance(holder, dict) else enumerate(holder))
         is_short = len(items) <= LONGEST
@@ -201,7 +205,10 @@ class Before:
     def __init__(
         self, modules: dict[str, Module], others: Iterable[tuple[str, Any]] = ()
     ):
-        self._kept = [(m, where, dict(vars(m))) for where, m in _everyone(modules)]
+        self._kept: list[tuple[Any, str, dict[str, Any]]] = [
+            (module, where, dict(vars(module))) for where, module in _everyone(modules)
+        ]
+        self._kept += [(kind, _class(kind), own) for kind, own in _classes(modules)]
         self._containers = Containers()
         for _, where, own in self._kept:
             for name, value in own.items():
@@ -219,20 +226,25 @@ class Before:
 
     def restore(self) -> None:
         """Undo these changes: the plain call, which follows, makes them again."""
-        for own, _, name, _, before in [*self._changed()]:
-            if name in before:
-                own[name] = before[name]
+        for holder, _, name, _, before in [*self._changed()]:
+            if isinstance(holder, type):
+                if name in before:
+                    setattr(holder, name, before[name])
+                else:
+                    delattr(holder, name)
+            elif name in before:
+                vars(holder)[name] = before[name]
             else:
-                del own[name]
+                del vars(holder)[name]
         self._containers.restore()
 
-    def _changed(self) -> Iterator[tuple[dict[str, Any], str, str, Any, Any]]:
+    def _changed(self) -> Iterator[tuple[Any, str, str, Any, Any]]:
         """The settings that are others, and the capture's tensors that are kept."""
-        for module, where, before in self._kept:
-            own = vars(module)
+        for holder, where, before in self._kept:
+            own = _own(holder) if isinstance(holder, type) else vars(holder)
             for name, value in [*own.items()]:
                 if is_other(value, before.get(name)):
-                    yield own, where, name, value, before
+                    yield holder, where, name, value, before
 
 
 def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
@@ -248,24 +260,24 @@ def _everyone(modules: dict[str, Module]) -> Iterator[tuple[str, Module]]:
 
 
 def _classes(modules: dict[str, Module]) -> Iterator[tuple[type, dict[str, Any]]]:
-    """The classes of modules, Burnish's own left out, and what these hold.
-
-    Methods, properties and classes are left out: nobody changes them.
-    """
+    """The classes of modules, Burnish's own left out, and what these hold."""
     kinds = {
         kind: None for _, each in _everyone(modules) for kind in type(each).__mro__
     }
     for kind in kinds:
         if kind is object or kind.__module__.partition(".")[0] == _LIBRARY:
             continue
-        own = {
-            name: value
-            for name, value in vars(kind).items()
-            if not (name.startswith("__") or isinstance(value, type))
-            and not hasattr(type(value), "__get__")
-        }
-        if own:
-            yield kind, own
+        yield kind, _own(kind)
+
+
+def _own(kind: type) -> dict[str, Any]:
+    """What a class holds but methods, properties and classes: nobody changes those."""
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not (name.startswith("__") or isinstance(value, type))
+        and not hasattr(type(value), "__get__")
+    }
 
 
 _LIBRARY = __name__.partition(".")[0]

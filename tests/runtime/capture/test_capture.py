@@ -223,6 +223,41 @@ def test_what_a_module_keeps_is_refused():
     assert counts.count == 0
 
 
+CHANGES_OF_A_CLASS = [
+    (lambda kind, x: {"count": kind.count + 1}, "keeps 'count', 1 in the class Counts"),
+    (lambda kind, x: {"new": "word"}, "keeps 'new', 'word' in the class Counts"),
+    (lambda kind, x: {"last": x * 2}, "keeps the tensor 'last' in the class Counts"),
+    (lambda kind, x: kind.log.update(a=1) or {}, "items of 'log' of the class Counts"),
+]
+
+
+@pytest.mark.parametrize(("change", "report"), CHANGES_OF_A_CLASS)
+def test_what_a_class_keeps_is_refused(change, report):
+    class Counts(nn.Module):
+        count, last = 0, None
+        log: ClassVar = {}
+
+        def forward(self, x):
+            for name, value in change(type(self), x).items():
+                setattr(type(self), name, value)
+            return x * 2
+
+    with pytest.raises(CaptureError, match=report):
+        capture(Counts(), X)
+    assert (Counts.count, Counts.last, Counts.log) == (0, None, {})
+    assert not hasattr(Counts, "new")
+
+
+def test_a_container_of_a_class_may_hold_itself():
+    net = tabled()
+    net.scales.append(net.scales)
+    program = capture(net, X)
+    equal(program(X), net(X))
+    net.scales[0] = 5.0
+    with pytest.raises(CaptureError, match="a setting is another one"):
+        program(X)
+
+
 def test_a_tensor_that_outlives_its_capture_is_reported():
     held = SimpleNamespace()
     capture(lambda x: setattr(held, "tensor", x * 2), X)
