@@ -19,6 +19,9 @@ _CHAIN = 1 << 9
 _OFTEN = 4
 """Updates of an element on average at most, which are added one by one."""
 
+_APART = 61
+"""Distance of the indices that are looked at for one that occurs too often."""
+
 _LONGEST = 1 << 14
 """Elements of a row at most, which are added in 64 chains."""
 
@@ -124,17 +127,24 @@ def _keeps(indices, rows, width):
     if low < -rows or indices.max() >= rows:
         return False
     if width == 1:
-        return indices.size <= _OFTEN * rows
+        return indices.size <= _OFTEN * rows and not _repeat(indices)
     if indices.size <= _CHAIN:
         return True
     return np.bincount(indices if low >= 0 else indices % rows).max() <= _CHAIN
+
+
+def _repeat(indices):
+    """Whether one occurs more than _CHAIN times, as far as a sample tells."""
+    sample, most = np.sort(indices.reshape(-1)[::_APART]), _CHAIN // _APART
+    return bool((sample[most:] == sample[:-most]).any())
 
 
 @gather.scatter_rows.on("numpy")
 def _(x, indices, updates, *, reduction="none"):
     few = reduction == "add" and np.size(updates) <= _OFTEN * x.size
     known = (few or reduction == "none") and suits(x, updates)
-    if not (known and _are_rows(x, indices, updates)):
+    known = known and _are_rows(x, indices, updates)
+    if not known or (few and _repeat(indices)):
         return gather.scatter_rows.value(x, indices, updates, reduction=reduction)
     y = np.empty(x.shape, x.dtype)
     launch(

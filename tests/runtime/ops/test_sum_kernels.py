@@ -152,6 +152,18 @@ def test_elements_added_by_number(repeats, launched):
     assert set(launched) == (set() if repeats == 5 else {"add_rows"})
 
 
+def test_an_element_that_many_are_added_to_loses_no_digits(launched):
+    size = 1 << 16
+    places, x = np.random.default_rng(8).integers(-size, size, size), values(size)
+    places[::2], x[::2] = 3, 0.1
+    for y in (
+        put_rows(x, places, rows=size),
+        scatter_rows(np.zeros_like(x), places, x, reduction="add"),
+    ):
+        close(y, put_rows.value(*wide([x]), places, rows=size), 64)
+    assert not launched
+
+
 @pytest.mark.parametrize("reduction", ["none", "add"])
 @pytest.mark.parametrize("rest", [(), (3,), (2, 17)])
 @pytest.mark.parametrize("count", [(1,), (5, 4), (200,)])
