@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import numpy as np
 import onnx_ir as ir
@@ -26,7 +26,7 @@ class Evaluator:
         self,
         value: ir.Value,
         known: Mapping[ir.Value, np.ndarray],
-        among: set[str] | None = None,
+        among: Set[str] | None = None,
     ) -> np.ndarray:
         """The value; `among`: the operators that it may come from."""
         made = dict(known)

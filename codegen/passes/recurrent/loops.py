@@ -13,12 +13,15 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.partial import Evaluator, Unknown, before
 from burnish.codegen.passes.recurrent.cells import Cell, cell_of
 
 _MONOTONE = {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Identity", "Less"}
 _MONOTONE |= {"LessOrEqual", "Not"}
+_MOVES = having(Trait.VIEW | Trait.SELECTION) | {"Cast", "Concat", "Shape"}
+"""They take sizes as they are: a number that follows two lengths is the length."""
 
 
 @dataclass
@@ -100,12 +103,17 @@ def _loop(node: ir.Node, run: Evaluator) -> _Loop | None:
     states = []
     for place, start in enumerate(node.inputs[2:]):
         inside, result = body.inputs[2 + place], body.outputs[1 + place]
-        if not inside.uses() and not node.outputs[place].uses():
+        left = node.outputs[place]
+        if not inside.uses() and not left.uses() and not left.is_graph_output():
             continue
         if g.behind_identities(result) is inside and start is not None:
+            if left.is_graph_output():
+                return None
             outer[inside] = start
         elif (first := g.integers(start)) is not None and len(first) == 1:
-            if node.outputs[place].uses() or not _counts(inside, result, run):
+            if left.uses() or left.is_graph_output():
+                return None
+            if not _counts(inside, result, run):
                 return None
             counters[inside] = first[0]
         else:
@@ -182,11 +190,14 @@ def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
             if dims is None:
                 return False
             sizes = [count if str(size) == length else size for size in dims]
+            held = node.attributes
+            part = slice(held.get_int("start", 0), held.get_int("end", len(sizes)))
             known[node.outputs[0]] = np.array(
-                [size if isinstance(size, int) else -1 for size in sizes], np.int64
+                [size if isinstance(size, int) else -1 for size in sizes[part]],
+                np.int64,
             )
         try:
-            if run(limit, known).item() != count:
+            if run(limit, known, _MOVES).item() != count:
                 return False
         except Unknown:
             return False

@@ -219,7 +219,7 @@ def _lstm(folder: Path, *changes: tuple[str, str]) -> str:
         for name, shape in shapes.items()
     }
     values |= {"zero": 0, "two": 2, "hidden": [4], "from": np.float32(0)}
-    values |= {"first": np.int32(0), "one": np.int32(1)}
+    values |= {"first": np.int32(0), "one": np.int32(1), "far": 15}
     model.graph.initializer.extend(
         numpy_helper.from_array(np.asarray(value), name)
         for name, value in values.items()
@@ -239,6 +239,9 @@ def test_a_loop_of_any_length_is_an_lstm(tmp_path):
     assert "for " not in text
 
 
+CAPPED = "whole = Gather(sizes, zero) length = Min(whole, far)"
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -246,10 +249,18 @@ def test_a_loop_of_any_length_is_an_lstm(tmp_path):
         ("each = Mul(o1, c3)", "each = Mul(o1, c2)"),
         ("h2 = Identity(each)", "h2 = Add(each, h)"),
         ("Gather(sizes, zero)", "Gather(sizes, two)"),
+        ("= Shape(sequence)", "= Shape<start = 1>(sequence)"),
+        ("length = Gather(sizes, zero)", CAPPED),
+        ("float[B, 4] c_end)", "float[B, 4] c_end, int32 end)"),
+        ("float[B, 4] c_end)", "float[B, 4] c_end, int32 length_end)"),
+    ],
+    ids=[
+        *("another gate", "no tanh", "residual"),
+        *("as many steps as features", "as many steps as examples", "15 at most"),
+        *("a counter is a result", "the length is a result"),
     ],
 )
 def test_other_loops_of_two_states_stay_loops(change, tmp_path):
-    """The last one runs three steps, whatever the length is."""
     text = _lstm(tmp_path, change)
     assert "nn.LSTM" not in text
     assert "for " in text
