@@ -55,6 +55,8 @@ def _keeps_axes(found: Match) -> str | None:
     before, between = known(declared(found["x"])), declared(node.inputs[0])
     if before is None or between is None:
         return "the shapes are not known"
+    if not before:
+        return "what comes in is a scalar"
     if before[-1] != between[-1] or between[0] != product(before[:-1]):
         return "the rows are not vectors of the last axis"
     shape = constant(found["shape"])

@@ -288,6 +288,13 @@ def test_a_bias_that_is_one_row(lead):
     assert ("self.linear = nn.Linear(8, 8)\n" in source) == (lead == 1), source
 
 
+def test_a_row_of_a_scalar():
+    weights = {"w": SCALE.reshape(1, 8), "one": [1, 1], "two": [2, 4]}
+    text = "r = Reshape(x, one) m = MatMul(r, w) y = Reshape(m, two)"
+    source = becomes(form(text, weights=weights, x=""))
+    assert ".reshape(2, 4)" in source
+
+
 def test_a_row_that_is_read_twice():
     weights = {"w": np.eye(8, dtype=np.float32) * 2, "b": SCALE.reshape(1, 8)}
     text = "m = MatMul(x, w) a = Add(m, b) y = Mul(a, b)"
