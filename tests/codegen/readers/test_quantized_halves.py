@@ -110,6 +110,16 @@ def test_of_parts(scales, dtype):
     assert apart(*case("QLinearWhere", chosen, a, *x, b, *y, *z)) == (0, 0)
 
 
+@pytest.mark.parametrize("scale", [0, np.inf, 1e-45])
+def test_a_scale_that_has_no_whole_steps_is_read_without_a_warning(scale):
+    codes = drawn(np.uint8, 2, 3)
+    z = fixed(F4(scale)), fixed(np.uint8(0))
+    model, _ = case(
+        "QLinearSoftmax", codes, fixed(F4(0.1)), fixed(np.uint8(0)), *z, opset=13
+    )
+    BurnishBackend.prepare(model)
+
+
 @pytest.mark.oracle("onnxruntime")
 @pytest.mark.parametrize("steps", [256, 255, 251.4, 268.9])
 @pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)

@@ -45,7 +45,8 @@ def in_whole_steps(op: Builder, y: Any, scale: Any) -> Any:
     if scale.const_value is None:
         return op.Mul(y, op.Mul(op.Floor(op.Reciprocal(scale)), scale))
     step = scale.const_value.numpy().astype(np.float32)
-    ratio = np.floor(1 / step) * step
+    with np.errstate(all="ignore"):  # no scale is zero or infinite, but in a bad file
+        ratio = np.floor(1 / step) * step
     return y if (ratio == 1).all() else op.Mul(y, np.asarray(ratio))
 
 
