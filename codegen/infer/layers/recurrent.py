@@ -26,12 +26,19 @@ def recurrent(node: Node, around: Around) -> Leaf | None:
     both = any(match[2] for match in found)
     if kind is None or len(found) != layers * (2 if both else 1):
         return None
+    peepholes = {key for key in node.tensors if key.startswith("peephole")}
+    if peepholes and (
+        kind != "LSTM"
+        or peepholes != {match[0].replace("weight_ih", "peephole") for match in found}
+        or {shape(node, key) for key in peepholes} != {(3 * hidden,)}
+    ):
+        return None
     options: dict[str, object] = {"num_layers": layers} if layers > 1 else {}
     if "bias_ih_l0" not in node.tensors:
         options["bias"] = False
     if both:
         options["bidirectional"] = True
-    if "peephole_l0" in node.tensors:
+    if peepholes:
         options["peepholes"] = True
     if len(down) == 2:
         options["proj_size"] = down[0]

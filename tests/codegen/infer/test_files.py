@@ -223,3 +223,28 @@ def test_the_command_in_json(
     assert main(["generate", str(path), "--json", "-o", str(tmp_path)]) == 0
     (made,) = json.loads(capsys.readouterr().out)["generated"]
     assert made["parameters"] == 16
+
+
+@pytest.mark.parametrize(
+    ("rows", "peephole", "is_layer"),
+    [
+        (16, {"peephole_l0": 12}, True),
+        (12, {"peephole_l0": 12}, False),
+        (16, {"peephole_l0": 7}, False),
+        (16, {"peephole_l1": 12}, False),
+    ],
+    ids=["lstm", "gru", "another size", "another layer"],
+)
+def test_peepholes_are_an_lstm_s(
+    rows: int, peephole: dict[str, int], is_layer: bool, tmp_path: Path
+) -> None:
+    tensors = {
+        "rnn.weight_ih_l0": ones(rows, 3),
+        "rnn.weight_hh_l0": ones(rows, 4),
+        **{f"rnn.{name}": ones(size) for name, size in peephole.items()},
+    }
+    save_file(tensors, tmp_path / "net.safetensors")
+    made = write(generate(tmp_path / "net.safetensors"), tmp_path / "out")
+    text = made[0].read_text()
+    assert ("peepholes=True" in text) == is_layer
+    assert loaded(made[0]).num_params == sum(a.size for a in tensors.values())
