@@ -9,7 +9,7 @@ neighbours meet.
 from __future__ import annotations
 
 from collections.abc import Set
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import onnx_ir as ir
 
@@ -92,8 +92,8 @@ def _inside(scopes: list[Scope]) -> Scope:
     Of several as deep it is the first by name, whatever order sets have.
     """
     found: Scope = ()
-    by_name = sorted(scopes, key=lambda scope: [level.name for level in scope])
-    for one, other in combinations(by_name, 2):
+    by_name = sorted(scopes, key=lambda scope: [(e.name, e.kind) for e in scope])
+    for one, other in pairwise(by_name):  # neighbours share the most
         shared = _common(one, other)
         between = one[len(shared) : len(shared) + 1]
         if len(shared) > len(found) and not any(e.name.isdigit() for e in between):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from burnish.codegen.pipeline import generate
+from burnish.codegen.program import Level, Scope
+from burnish.codegen.weights import lost_scopes
 
 HEADS = """
 turned = Transpose<perm=[1, 0, 2]>({x})
@@ -74,3 +77,28 @@ def test_counted_nodes_are_where_their_neighbours_are(
     made = generate(model(tmp_path, "made.onnx", counted)).text
     assert "class Block(" in twin
     assert made.partition("\nclass")[2] == twin.partition("\nclass")[2]
+
+
+def scope(path: str, kind: str = "") -> Scope:
+    return tuple(Level(name, kind) for name in path.split("."))
+
+
+def test_the_module_between_others_does_not_depend_on_their_order() -> None:
+    scopes = [scope("b.x"), scope("a.x"), scope("a.y", "A"), scope("a.y"), scope("b.y")]
+    found = {lost_scopes._inside([*order]) for order in permutations(scopes)}
+    assert found == {scope("a.y")}
+
+
+def test_modules_are_compared_with_their_neighbours_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    common = lost_scopes._common
+    monkeypatch.setattr(
+        lost_scopes, "_common", lambda a, b: calls.append(a) or common(a, b)
+    )
+    many = [scope(f"blocks.{number}.norm") for number in range(100)]
+    assert lost_scopes._inside([*many, scope("head.norm"), scope("head.act")]) == (
+        scope("head")
+    )
+    assert len(calls) < 200
