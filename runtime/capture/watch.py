@@ -51,7 +51,7 @@ class Watch:
             self._devices.append((module, module.device, where))
             self._keep(vars(module), where)
             self._settings.extend(_settings(vars(module), vars(module), where))
-        self._classes = [*_classes(modules)]
+        self._classes = _inherited(dict(_classes(modules)))
         for kind, own in self._classes:
             for value in own.values():
                 if isinstance(value, list | tuple | dict):
@@ -141,7 +141,9 @@ class Watch:
     def _check_classes(self) -> None:
         for kind, own in self._classes:
             for name, before in own.items():
-                now = vars(kind)[name]
+                if not hasattr(kind, name):
+                    _changed(_class(kind), f"it has no {name!r}")
+                now = getattr(kind, name)
                 are_settings = isinstance(now, SETTINGS) and isinstance(
                     before, SETTINGS
                 )
@@ -278,6 +280,24 @@ def _own(kind: type) -> dict[str, Any]:
         if not (name.startswith("__") or isinstance(value, type))
         and not hasattr(type(value), "__get__")
     }
+
+
+def _inherited(
+    classes: dict[type, dict[str, Any]],
+) -> list[tuple[type, dict[str, Any]]]:
+    """Classes with what they hold and inherit, which an own attribute would hide."""
+    return [
+        (
+            kind,
+            {
+                name: value
+                for base in reversed(kind.__mro__)
+                for name, value in classes.get(base, {}).items()
+                if getattr(kind, name) is value
+            },
+        )
+        for kind in classes
+    ]
 
 
 _LIBRARY = __name__.partition(".")[0]

@@ -127,6 +127,22 @@ def test_items_of_containers_that_have_changed_are_refused(change, report):
         program(X)
 
 
+def test_a_class_that_hides_what_it_inherits_is_refused():
+    class Tripled(type(tabled())):
+        def shift(self):  # which the base class has as an array
+            return None
+
+        def forward(self, x):
+            return x * self.factor
+
+    net = Tripled()
+    program = capture(net, X)
+    equal(program(X), net(X))
+    Tripled.factor = 4.0
+    with pytest.raises(CaptureError, match="its 'factor' is another one"):
+        program(X)
+
+
 def test_items_of_the_same_value_are_no_change():
     net = tabled()
     program = capture(net, X)
