@@ -148,7 +148,7 @@ def syntax(text: str) -> ast.expr:
 def _is_plain(e: ast.expr) -> bool:
     """Whether a list or tuple holds nothing but plain values."""
     names = {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}
-    others = ast.Call | ast.Attribute | ast.Subscript
+    others = ast.Call | ast.Attribute | ast.Subscript | ast.Dict
     computed = ast.BinOp | ast.BoolOp | ast.Compare | ast.IfExp
     return names <= {"inf", "nan"} and not any(
         isinstance(n, others | computed) for n in ast.walk(e)

@@ -229,6 +229,12 @@ def programs(draw: Any) -> Program:
     return Program(inputs, optional, block(inputs, 1), ["y", "it's"], outputs)
 
 
+def test_a_list_of_a_dict_of_literals_is_no_literal() -> None:
+    dicts = ListOrTuple((Keyed((("a", Literal(None)),)),), "[]")
+    program = Program([], {}, Block([], [dicts]), ["y"], [(None, None)])
+    assert _same(parsed(str(program)), program)
+
+
 def _structure(part: Any, seen: dict[int, int]) -> Any:
     """Nested tuples that are equal for programs that are the same but for arrays."""
     if isinstance(part, np.ndarray):
