@@ -77,8 +77,7 @@ def _lstm(root: ir.Node) -> Step | None:
     for found in _matches(_LSTM, root):
         gates = _blocks([found[name] for name in "ifgo"])
         cell = next(n for n in found.nodes if n.op_type == "Add").outputs[0]
-        total = None if gates is None else gates[0].inputs[0]
-        made = g.maker_of(total, "Add")
+        made = None if gates is None else g.maker_of(gates.value, "Add")
         if gates is None or made is None:
             continue
         both = [_product(value) for value in made.inputs]
@@ -87,9 +86,9 @@ def _lstm(root: ir.Node) -> Step | None:
         of_h, of_x = both if _is_hidden(both[0], both[1], found["c"]) else both[::-1]
         assert of_h is not None
         assert of_x is not None
-        nodes = (*found.nodes, gates[0], made)
+        nodes = (*found.nodes, *gates.nodes, made)
         states, results = (of_h.value, found["c"]), (root.outputs[0], cell)
-        return Step("LSTM", root, nodes, of_x, of_h, states, results, gates[1])
+        return Step("LSTM", root, nodes, of_x, of_h, states, results, gates.order)
     return None
 
 
@@ -120,14 +119,14 @@ def _gru(root: ir.Node) -> Step | None:
         for r, z in ((r, z) for r in ways for z in ways):
             of_x = _blocks([found[f"{r[0]}r"], found[f"{z[0]}z"], found["in"]])
             of_h = _blocks([found[f"{r[1]}r"], found[f"{z[1]}z"], found["hn"]])
-            if of_x is None or of_h is None or of_x[1] != of_h[1]:
+            if of_x is None or of_h is None or of_x.order != of_h.order:
                 continue
-            x, h = (_product(split.inputs[0]) for split in (of_x[0], of_h[0]))
+            x, h = _product(of_x.value), _product(of_h.value)
             if x is None or h is None or h.value is not found["h"]:
                 continue
-            nodes = (*found.nodes, of_x[0], of_h[0])
+            nodes = (*found.nodes, *of_x.nodes, *of_h.nodes)
             results = (root.outputs[0],)
-            return Step("GRU", root, nodes, x, h, (h.value,), results, of_x[1])
+            return Step("GRU", root, nodes, x, h, (h.value,), results, of_x.order)
     return None
 
 
@@ -135,22 +134,57 @@ def _matches(pattern: Pattern, root: ir.Node) -> Iterator[Match]:
     return match(pattern, root.outputs[0], Match())
 
 
-def _blocks(gates: list[ir.Value]) -> tuple[ir.Node, tuple[int, ...]] | None:
-    """The Split of two axes' last into equal parts, the gates, and their places."""
-    split = g.maker_of(gates[0], "Split")
-    if split is None:
-        return None
-    parts = list(split.outputs)
-    shapes = [part.shape or ir.Shape([]) for part in parts]
+@dataclass(frozen=True)
+class _Blocks:
+    """The gates as equal parts of one value's last axis; `order`: their places."""
+
+    nodes: tuple[ir.Node, ...]
+    value: ir.Value
+    order: tuple[int, ...]
+
+
+def _blocks(gates: list[ir.Value]) -> _Blocks | None:
+    """How the gates are cut out of one value (N, gates * H): by a Split, or one by one.
+
+    PyTorch's older exporter writes `chunk` as a Slice for each part.
+    """
+    shapes = [gate.shape or ir.Shape([]) for gate in gates]
     if any(len(shape) != 2 or shape[1] != shapes[0][1] for shape in shapes):
         return None
-    if not isinstance(shapes[0][1], int):
+    size = shapes[0][1]
+    split = g.maker_of(gates[0], "Split")
+    if not isinstance(size, int):
         return None
-    if g.attribute(split, "axis", 0) not in (1, -1):
+    if split is None:
+        return _sliced(gates, size)
+    parts = list(split.outputs)
+    if g.attribute(split, "axis", 0) not in (1, -1) or split.inputs[0] is None:
         return None
     if len(parts) != len(gates) or {id(p) for p in parts} != {id(v) for v in gates}:
         return None
-    return split, tuple(parts.index(gate) for gate in gates)
+    order = tuple(parts.index(gate) for gate in gates)
+    return _Blocks((split,), split.inputs[0], order)
+
+
+def _sliced(gates: list[ir.Value], size: int) -> _Blocks | None:
+    nodes = [g.maker_of(gate, "Slice") for gate in gates]
+    value = nodes[0].inputs[0] if nodes[0] is not None else None
+    whole = None if value is None else value.shape
+    if value is None or whole is None or whole[-1] != size * len(gates):
+        return None
+    order = []
+    for node in nodes:
+        if node is None or node.inputs[0] is not value or len(node.inputs) < 4:
+            return None
+        start, _, axes, *steps = (g.integers(given) for given in node.inputs[1:])
+        if axes not in ([1], [-1]) or steps not in ([], [[1]]) or not start:
+            return None
+        if start[0] % size:
+            return None
+        order.append(start[0] // size)
+    if sorted(order) != list(range(len(gates))):
+        return None
+    return _Blocks(tuple(node for node in nodes if node), value, tuple(order))
 
 
 def _product(value: ir.Value | None) -> Product | None:

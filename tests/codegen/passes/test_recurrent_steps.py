@@ -36,7 +36,25 @@ FIRST = """R1, R2, R3 = Split<axis=0, num_outputs=3>(R) k = Gemm<transB=1>(x, W,
     hz = Gemm<transB=1>(h, R2) r0 = Add(hr, xr) r = Sigmoid(r0) z0 = Add(hz, xz)
     z = Sigmoid(z0) rh = Mul(r, h) m = Gemm<transB=1>(rh, R3) n0 = Add(xn, m)
     n = Tanh(n0) e = Sub(h, n) w = Mul(e, z) y = Add(w, n)"""
+
+
+def sliced(value: str, *names: str) -> str:
+    """The text of a Slice of HIDDEN columns for each name, from the first on."""
+    made = [f"{value}_ax = Constant<value_ints=[1]>()"]
+    for i, name in enumerate(names):
+        begin, end = HIDDEN * i, HIDDEN * (i + 1)
+        made += [
+            f"{name}_b = Constant<value_ints=[{begin}]>()",
+            f"{name}_e = Constant<value_ints=[{end}]>()",
+            f"{name} = Slice({value}, {name}_b, {name}_e, {value}_ax)",
+        ]
+    return " ".join(made) + " "
+
+
 EARLY = CELL.replace("t = Tanh(n)", "t = Tanh(n) p = Exp(n)").replace("y =", "q =")
+CUT = GRU.replace(
+    "xr, xz, xn = Split<axis=1, num_outputs=3>(k)", sliced("k", "xr", "xz", "xn")
+).replace("hr, hz, hn = Split<axis=1, num_outputs=3>(a)", sliced("a", "hr", "hz", "hn"))
 BROADCAST = SUM + GATES + "c = Constant<value_float=0.0>() " + CELL
 
 STEPS = {
@@ -54,14 +72,23 @@ STEPS = {
         + "c = Constant<value=float {0.5}>() " + CELL,
         "nn.LSTMCell(3, 4)",
     ),
+    "LSTM, gates cut one by one": (
+        SUM + sliced("s", *"ifgo") + CELL, "nn.LSTMCell(3, 4)",
+    ),
     "GRU": (GRU, "nn.GRUCell(3, 4)"),
     "GRU, a convex sum": (CONVEX, "nn.GRUCell(3, 4)"),
+    "GRU, gates cut one by one": (CUT, "nn.GRUCell(3, 4)"),
 }  # fmt: skip
 MISSES = {
     "a gate is an output of more": SUM + GATES + CELL.replace("y =", "y0 =")
     + " y = Add(y0, si)",
     "no tanh": SUM + GATES + CELL.replace("Tanh(g)", "Relu(g)"),
     "two gates are one": SUM + GATES + CELL.replace("Sigmoid(o)", "Sigmoid(f)"),
+    "two gates are cut at one place": SUM
+    + sliced("s", *"ifgo").replace("Slice(s, f_b, f_e", "Slice(s, i_b, i_e") + CELL,
+    "a gate is cut across two blocks": SUM
+    + sliced("s", *"ifgo").replace("o_b = Constant<value_ints=[12]", "o_b = "
+    "Constant<value_ints=[10]").replace("[16]", "[14]") + CELL,
     "the gates are read by others": SUM + GATES + CELL.replace("y =", "q =")
     + " m = ReduceMax(s) y = Add(q, m)",
     "clipped gates": SUM.replace("s =", "e =")
@@ -76,7 +103,7 @@ MISSES = {
 
 def written_step(text: str, **shapes_given: str) -> Any:
     rng = np.random.default_rng(0)
-    gates = 3 if "num_outputs=3" in text else 4
+    gates = 3 if "xr" in text else 4
     shapes = {"W": (SIZE,), "R": (HIDDEN,), "b": (), "d": ()}
     held = {
         name: rng.normal(size=(gates * HIDDEN, *shape)).astype(np.float32)
