@@ -27,6 +27,44 @@ _PATIENCE = 60.0
 #: sums it fails for some files, and some that it wrote it optimizes no second time.
 _SESSIONS = (("1", True), ("0", True), ("0", False))
 
+#: How far, relative to a value, the order of float32 sums may leave it.
+_NOISE = 2.0**-19
+_QUANTIZERS = frozenset(("DynamicQuantizeLinear", "QuantizeLinear"))
+#: Operators that give codes or whole numbers.
+_FIXED_SOURCES = _QUANTIZERS | {
+    "Constant",
+    "ConvInteger",
+    "MatMulInteger",
+    "QLinearConv",
+    "QLinearMatMul",
+}
+#: Operators on floats that round once, or move values.
+_FIXED = frozenset(
+    (
+        "Add",
+        "Cast",
+        "Clip",
+        "Concat",
+        "DequantizeLinear",
+        "Div",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "Max",
+        "MaxPool",
+        "Min",
+        "Mul",
+        "Relu",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Sub",
+        "Transpose",
+        "Unsqueeze",
+    )
+)
+
 Compute = Callable[[dict[str, np.ndarray]], list[Any]]
 
 
@@ -64,13 +102,66 @@ def run(
     )
 
 
-def by_definition(path: Path, feeds: Feeds) -> list[Any] | None:
-    """What onnxruntime computes node by node, fusing none; None where it cannot."""
+def by_definition(
+    path: Path, feeds: Feeds, noise: int | None = None
+) -> list[Any] | None:
+    """What onnxruntime computes node by node, fusing none; None where it cannot.
+
+    noise: a seed; then the last bits that the specification leaves open are random
+    where they are quantized.
+    """
     try:
         runtime = importlib.import_module("onnxruntime")
-        return _session(runtime, path, exact="1", fused=False).run(None, dict(feeds))
+        file = None if noise is None else _noisy(path, noise)
+        session = _session(runtime, path, exact="1", fused=False, file=file)
+        return session.run(None, dict(feeds))
     except Exception:  # missing, or no kernel for an operator as it is in the file
         return None
+
+
+def _noisy(path: Path, seed: int) -> bytes:
+    """The file with the inputs of quantizers changed by up to _NOISE of themselves."""
+    model = onnx.load(str(path))
+    made_by = {name: node for node in model.graph.node for name in node.output if name}
+    nodes: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        if node.op_type in _QUANTIZERS and _is_open(node.input[0], made_by):
+            x, q = node.input[0], node.output[0]
+            factor, moved = f"{q}:factor", f"{q}:moved"
+            like = onnx.helper.make_node(
+                "RandomUniformLike",
+                [x],
+                [factor],
+                low=1 - _NOISE,
+                high=1 + _NOISE,
+                seed=float(1000 * seed + len(nodes)),
+            )
+            nodes += [like, onnx.helper.make_node("Mul", [x, factor], [moved])]
+            node.input[0] = moved
+        nodes.append(node)
+    copied = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(copied)
+    return model.SerializeToString()
+
+
+def _is_open(name: str, made_by: Mapping[str, onnx.NodeProto]) -> bool:
+    """Whether the specification leaves the last bits of a value open.
+
+    It does not where each operator since the inputs, or since the codes of the last
+    quantizers, rounds once or never.
+    """
+    pending = [name]
+    seen: set[int] = set()
+    while pending:
+        node = made_by.get(pending.pop())
+        if node is None or id(node) in seen or node.op_type in _FIXED_SOURCES:
+            continue
+        if node.op_type not in _FIXED:
+            return True
+        seen.add(id(node))
+        pending.extend(node.input)
+    return False
 
 
 def in_float64(path: Path, feeds: Feeds) -> list[Any] | None:
@@ -96,8 +187,18 @@ def _runtime(path: Path) -> tuple[Compute, str]:
     raise failed
 
 
-def _session(runtime: Any, path: Path, exact: str, *, fused: bool = True) -> Any:
-    """exact: sums of 8 bits never saturate, also on processors where they would."""
+def _session(
+    runtime: Any,
+    path: Path,
+    exact: str,
+    *,
+    fused: bool = True,
+    file: bytes | None = None,
+) -> Any:
+    """exact: sums of 8 bits never saturate, also on processors where they would.
+
+    file: what to run in place of the file at `path`.
+    """
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     if not fused:
@@ -108,7 +209,7 @@ def _session(runtime: Any, path: Path, exact: str, *, fused: bool = True) -> Any
     # blocks of few bits are multiplied as floats: by default it rounds activations
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     return runtime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
+        str(path) if file is None else file, options, providers=["CPUExecutionProvider"]
     )
 
 

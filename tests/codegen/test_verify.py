@@ -397,9 +397,18 @@ def test_half_precision_inside_allows_its_own_difference(tmp_path, kind, allowed
     assert scale is None or output.limit == pytest.approx(1e-6 + allowed * scale)
 
 
-@pytest.mark.parametrize(("apart", "agrees"), [(0.0, False), (0.002, True)])
+@pytest.mark.parametrize(
+    ("off", "apart", "moves", "agrees"),
+    [
+        (0.003, 0.0, 0.0, False),
+        (0.003, 0.002, 0.0, True),
+        (0.003, 0.0, 0.002, True),
+        (0.003, 0.0, 0.001, False),
+        (0.5, 0.0, 10.0, False),  # more than a tenth of the output says nothing
+    ],
+)
 def test_quantizers_allow_how_far_the_reference_is_from_itself(
-    tmp_path, monkeypatch, apart, agrees
+    tmp_path, monkeypatch, off, apart, moves, agrees
 ):
     """Float rounding before a quantizer changes a code, in onnxruntime too."""
     path = tmp_path / "q.onnx"
@@ -412,13 +421,47 @@ def test_quantizers_allow_how_far_the_reference_is_from_itself(
 
     def run(path, tries):
         feeds = next(tries())
-        return feeds, exact(feeds["x"], 0.003), "onnxruntime, fused"
+        return feeds, exact(feeds["x"], off), "onnxruntime, fused"
 
-    def by_definition(path, feeds):
-        return exact(feeds["x"], 0.003 - apart)
+    def by_definition(path, feeds, noise=None):
+        return exact(feeds["x"], off - apart - (0 if noise is None else moves))
 
     monkeypatch.setattr(reference, "run", run)
     monkeypatch.setattr(reference, "by_definition", by_definition)
     report = verify(path, tmp_path)
     assert report.agrees is agrees
     assert any("activations are quantized" in note for note in report.notes)
+    assert any("near the middle" in note for note in report.notes) is bool(moves)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("operator", "turns"),
+    [
+        ("MatMul(x, w)", True),
+        ("Add(x, w)", False),
+        ("Identity(x)", False),
+    ],
+)
+def test_noise_is_where_the_order_of_sums_is_open(tmp_path, operator, turns):
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "q.onnx"
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[64, 64] x, float[64, 64] w) => (float[64, 64] y)
+    <float scale = {{0.001}}, uint16 zero = {{32768}}>
+    {{
+        z = {operator}
+        q = QuantizeLinear(z, scale, zero)
+        y = DequantizeLinear(q, scale, zero)
+    }}"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    draw = np.random.default_rng(0)
+    fed = {name: draw.standard_normal((64, 64)).astype("float32") for name in "xw"}
+    plain, *moved = (
+        reference.by_definition(path, fed, noise=noise)[0] for noise in (None, 0, 1, 0)
+    )
+    off = np.rint(np.abs(moved[0] - plain) / 0.001)
+    assert off.max() == (1 if turns else 0)
+    assert (off > 0).mean() < 0.05
+    assert np.array_equal(moved[0], moved[2])  # a seed's noise is always the same
+    assert np.array_equal(moved[0], moved[1]) is not turns
