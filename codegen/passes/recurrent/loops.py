@@ -17,6 +17,7 @@ from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.partial import Evaluator, Unknown, before
 from burnish.codegen.passes.recurrent.cells import Cell, cell_of
+from burnish.codegen.passes.recurrent.written import written
 
 _MONOTONE = {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Identity", "Less"}
 _MONOTONE |= {"LessOrEqual", "Not"}
@@ -245,60 +246,23 @@ def _constants(
 # --- rewriting ---
 
 
-def _axes_node(kind: str, value: ir.Value, axes: ir.Value, name: str) -> ir.Node:
-    """Squeeze or Unsqueeze with its axes as an input, which the file's may not have."""
-    return ir.Node("", kind, [value, axes], name=name, version=13)
-
-
 def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None:
     """Replace the loop by the layer, with the same initial state."""
     node = loop.node
     scans = node.outputs[len(node.inputs) - 2 :]
-    first, second = (g.new_constant(model, "axes", [n]) for n in (0, 1))
-    begins = []
-    for place in loop.states:
-        start = node.inputs[2 + place]
-        assert start is not None
-        begins.append(_axes_node("Unsqueeze", start, first, f"{node.name}_start"))
-    given = [*_weights(model, node, cell), None, *(b.outputs[0] for b in begins)]
-    made = ir.node(
-        cell.kind,
-        [sequence, *given],
-        _options(cell),
-        num_outputs=1 + len(begins),
-        name=node.name,
-    )
-    every = _axes_node("Squeeze", made.outputs[0], second, f"{node.name}_all")
-    ends = [
-        _axes_node("Squeeze", last, first, f"{node.name}_last")
-        for last in made.outputs[1:]
-    ]
-    nodes = [*begins, made, every, *ends]
-    assert sequence.shape is not None
-    time, batch, _ = sequence.shape
-    shapes = {
-        made: [time, 1, batch, cell.size],
-        every: [time, batch, cell.size],
-        **{node: [1, batch, cell.size] for node in begins},
-        **{node: [batch, cell.size] for node in ends},
-    }
-    for each in nodes:
-        each.metadata_props.update(node.metadata_props)
-        each.outputs[0].type = sequence.type
-        each.outputs[0].shape = ir.Shape(shapes[each])
-    for state in made.outputs[1:]:
-        state.type = sequence.type
-        state.shape = ir.Shape([1, batch, cell.size])
+    starts = [v for p in loop.states if (v := node.inputs[2 + p]) is not None]
+    assert len(starts) == len(loop.states)
+    made = written(model, node, sequence, cell, starts)
     for place, output in enumerate(node.outputs[: len(node.inputs) - 2]):
         inside = loop.body.inputs[2 + place]
         if inside in loop.outer:
             ir.convenience.replace_all_uses_with(output, loop.outer[inside])
     old = [*scans, *(node.outputs[place] for place in loop.states)]
-    new = [*([every.outputs[0]] * len(scans)), *(end.outputs[0] for end in ends)]
+    new = [*([made.every] * len(scans)), *made.ends]
     for one, other in zip(old, new, strict=True):
         _note(model, one, other)
     ir.convenience.replace_nodes_and_values(
-        g.owner(node), node, [node], nodes, old, new
+        g.owner(node), node, [node], made.nodes, old, new
     )
 
 
@@ -319,23 +283,3 @@ def _note(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
                     else dim
                     for dim in value.shape
                 )
-
-
-def _weights(model: ir.Model, node: ir.Node, cell: Cell) -> list[ir.Value | None]:
-    def weight(name: str, array: np.ndarray | None) -> ir.Value | None:
-        if array is None:
-            return None
-        like = ir.Value(name=f"{node.name}/{name}__0")
-        tensor = ir.tensor(np.ascontiguousarray(array))
-        return g.initializer(model, like, tensor, trains=True)
-
-    return [weight("W", cell.W), weight("R", cell.R), weight("B", cell.B)]
-
-
-def _options(cell: Cell) -> dict[str, int | list[str]]:
-    options: dict[str, int | list[str]] = {"hidden_size": cell.size}
-    if cell.linear_before_reset:
-        options["linear_before_reset"] = 1
-    if cell.activation != "Tanh":
-        options["activations"] = [cell.activation]
-    return options

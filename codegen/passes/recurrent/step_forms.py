@@ -21,7 +21,10 @@ from burnish.codegen.passes.pattern import (
 
 @dataclass(frozen=True)
 class Product:
-    """value @ matrix.T + bias; `transposed`: the matrix is (I, G * H)."""
+    """value @ matrix.T + bias; `transposed`: the matrix is (I, G * H).
+
+    turn: the step whose rows are read, where the value is a whole sequence (T, N, I).
+    """
 
     node: ir.Node
     nodes: tuple[ir.Node, ...]
@@ -29,6 +32,7 @@ class Product:
     matrix: ir.Value
     transposed: bool
     bias: ir.Value | None
+    turn: int | None = None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -86,6 +90,8 @@ def _lstm(root: ir.Node) -> Step | None:
         of_h, of_x = both if _is_hidden(both[0], both[1], found["c"]) else both[::-1]
         assert of_h is not None
         assert of_x is not None
+        if of_h.turn is not None:
+            continue
         nodes = (*found.nodes, *gates.nodes, made)
         states, results = (of_h.value, found["c"]), (root.outputs[0], cell)
         return Step("LSTM", root, nodes, of_x, of_h, states, results, gates.order)
@@ -97,6 +103,8 @@ def _is_hidden(one: Product, other: Product, c: ir.Value) -> bool:
 
     PyTorch writes the product of h first; where both fit, the numbers are the same.
     """
+    if other.turn is not None:
+        return True
     size = one.sizes[0] // 4
     if size not in (one.sizes[1], other.sizes[1]) or one.sizes[1] != other.sizes[1]:
         return one.sizes[1] == size
@@ -122,7 +130,9 @@ def _gru(root: ir.Node) -> Step | None:
             if of_x is None or of_h is None or of_x.order != of_h.order:
                 continue
             x, h = _product(of_x.value), _product(of_h.value)
-            if x is None or h is None or h.value is not found["h"]:
+            if x is None or h is None or h.turn is not None:
+                continue
+            if h.value is not found["h"]:
                 continue
             nodes = (*found.nodes, *of_x.nodes, *of_h.nodes)
             results = (root.outputs[0],)
@@ -198,6 +208,8 @@ def _product(value: ir.Value | None) -> Product | None:
             if inner is not None and inner.bias is None:
                 return replace(inner, nodes=(*inner.nodes, node), bias=bias)
         return None
+    if node.op_type == "Gather" and not node.domain:
+        return _turn(node)
     linear = (node.domain, node.op_type) == ("burnish", "Linear")
     if not linear and (node.domain or node.op_type not in ("Gemm", "MatMul")):
         return None
@@ -212,6 +224,16 @@ def _product(value: ir.Value | None) -> Product | None:
         return None
     turned = not g.attribute(node, "transB", 0)
     return Product(node, (node,), x, matrix, turned, bias)
+
+
+def _turn(node: ir.Node) -> Product | None:
+    """The rows of one step, taken from the product of a whole sequence."""
+    whole, index = _product(node.inputs[0]), g.constant(node.inputs[1])
+    if whole is None or whole.turn is not None or g.attribute(node, "axis", 0) != 0:
+        return None
+    if index is None or len(index.shape) > 0 or len(whole.value.shape or ()) != 3:
+        return None
+    return replace(whole, nodes=(*whole.nodes, node), turn=int(index.numpy()))
 
 
 def _is_plain(node: ir.Node) -> bool:

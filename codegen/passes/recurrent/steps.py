@@ -36,6 +36,8 @@ def recurrent_steps(model: ir.Model, account: Account) -> bool:
 def _fits(step: Step) -> bool:
     """Whether the weights and the states are those of one cell."""
     rows, size = step.of_h.sizes
+    if step.of_x.turn is not None:
+        return False
     if not _start_from_nothing(step) and not (
         any(_is_whole(step, state) for state in step.states)
         and all(_broadcasts(step, state) for state in step.states)

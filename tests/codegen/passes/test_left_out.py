@@ -21,6 +21,7 @@ from tests.codegen.passes import test_merged_branches as merged
 from tests.codegen.passes import test_recurrent as recurrent
 from tests.codegen.passes import test_recurrent_loops as loops
 from tests.codegen.passes import test_recurrent_steps as steps
+from tests.codegen.passes import test_recurrent_unrolled as unrolled
 from tests.codegen.passes import test_repeats as repeats
 from tests.codegen.passes import test_spatial_sizes as spatial
 from tests.codegen.passes import test_views as views
@@ -116,6 +117,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     ),
     "recurrent_loops": lambda: loops.loop_over_time("RNN"),
     "loop_states": states.masked,
+    "unrolled_layers": lambda: unrolled.steps(unrolled.LAYERS["GRU, every h"][0]),
     "recurrent_steps": lambda: steps.written_step(steps.STEPS["LSTM"][0]),
     "stack_recurrent": lambda: form(
         recurrent.two("LSTM"), weights=recurrent.weights("LSTM", 3, 4), x="time,batch,3"
