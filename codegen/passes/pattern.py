@@ -18,6 +18,8 @@ from burnish.codegen.passes.graph import constant, scalar
 from burnish.codegen.weights import constants
 
 _COMMUTATIVE = having(Trait.COMMUTATIVE)
+_VARIADIC = frozenset(("Concat", "Max", "Mean", "Min", "Sum"))
+"""Each of their inputs counts; of others a pattern may leave out optional ones."""
 #: Relative. Exporters write sqrt(2) as 1.4142 and as 1.41421354; a factor that is
 #: further off belongs to another function.
 _TOLERANCE = 1e-3
@@ -206,13 +208,16 @@ def _match_node(pattern: NodePattern, value: ir.Value, found: Match) -> Iterator
     node = value.producer()
     if node is None or node.op_type != pattern.op_type or node.domain != pattern.domain:
         return
-    if node.outputs[0] is not value or len(node.inputs) < len(pattern.inputs):
+    count, wanted = len(node.inputs), len(pattern.inputs)
+    if node.outputs[0] is not value or count < wanted:
+        return
+    if count > wanted and node.op_type in _VARIADIC:
         return
     known = pattern.stays or node in found.nodes
     nodes = found.nodes if known else (*found.nodes, node)
     named = {**found.named, pattern.name: node} if pattern.name else found.named
     start = Match(found.values, nodes, named, found.slack, found.missed)
-    orders = [tuple(node.inputs[: len(pattern.inputs)])]
+    orders = [tuple(node.inputs[:wanted])]
     if node.op_type in _COMMUTATIVE:
         orders.append(orders[0][::-1])
     for order in orders:

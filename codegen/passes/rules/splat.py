@@ -92,14 +92,20 @@ def _check_beside(found: Match) -> str | None:
         return "nothing beside it is constant"
     if not zeros.dtype.is_floating_point() or len(zeros.shape) < 2 or x is None:
         return "it is no part of a tensor with several axes"
+    if _joined_along(found, len(zeros.shape)) == 0:
+        return "it is an example of its own beside others"
     return "there are other numbers than zero" if zeros.numpy().any() else None
+
+
+def _joined_along(found: Match, rank: int) -> int:
+    return found.named["main"].attributes.get_int("axis", 0) % rank
 
 
 def _padded(found: Match) -> list[ir.Node]:
     main, zeros = found.named["main"], constant(found["zeros"])
     assert zeros is not None
     sizes = list(zeros.shape.numpy())
-    axis = main.attributes.get_int("axis", 0) % len(sizes)
+    axis = _joined_along(found, len(sizes))
     pads = np.zeros((2, len(sizes)), np.int64)
     pads[int(main.inputs[0] is found["x"]), axis] = sizes[axis]
     made = constant_node(pads.ravel())

@@ -90,3 +90,9 @@ def test_other_numbers_with_axes_train():
         weights = {name: np.full((1, 1, 1), number, np.float32)}
         model = form(f"y = Mul(x, {name})", x="2,3,4", weights=weights)
         assert "nn.Param" in becomes(model)
+
+
+def test_all_inputs_of_a_maximum_count():
+    text = """s = Shape(x) n = ConstantOfShape<value = float[1] {0.5}>(s) t = Tanh(x)
+        y = Max(x, n, t)"""
+    assert "ops.tanh(x)" in becomes(form(text, x="batch,4"))

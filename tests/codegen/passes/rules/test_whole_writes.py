@@ -69,6 +69,15 @@ def test_other_numbers_beside_a_tensor_stay():
     stays(form(f"{text} y = Concat<axis=1>(x, zeros)", x="1,4,3"), "ops.pad")
 
 
+def test_zeros_between_two_tensors_stay():
+    text = f"{BESIDE} t = Tanh(x) y = Concat<axis=1>(x, zeros, t)"
+    stays(form(text, x="1,4,3"), "ops.pad")
+
+
+def test_zeros_that_are_an_example_of_their_own_stay():
+    stays(form(f"{BESIDE} y = Concat<axis=0>(x, zeros)", x="1,2,3"), "ops.pad")
+
+
 def test_a_weight_of_zeros_stays():
     """A token of a class starts as zeros."""
     zeros = np.zeros((1, 1, 3), np.float32)
