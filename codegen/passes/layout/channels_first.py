@@ -189,10 +189,11 @@ def _results(node: ir.Node) -> int:
 
 
 def _apart(node: ir.Node) -> Region | None:
-    """What is behind a Transpose, if it is arithmetic that ends in turns back alone."""
+    """Arithmetic between a Transpose and inverse Transposes, which alone read it."""
     order = _order(node)
     if order is None or node.inputs[0] is None:
         return None
+    back, read = inverse(order), list[ir.Value]()
     region, waiting = Region(order), [node.outputs[0]]
     region.sources[node.outputs[0]] = node.inputs[0]
     while waiting:
@@ -201,20 +202,17 @@ def _apart(node: ir.Node) -> Region | None:
         if value.is_graph_output() or not value.uses():
             return None
         for user, _ in value.uses():
-            if _order(user) == inverse(order) and user.graph is node.graph:
+            if _order(user) == back and user.graph is node.graph:
                 region.ends[user] = value
             elif user.op_type not in ARITHMETIC or user.graph is not node.graph:
                 return None
             elif user not in region.nodes:
-                if _joined(region, user) is None:
+                joined = _joined(region, user)
+                if joined is None:
                     return None
+                read += joined
                 waiting.append(user.outputs[0])
-    read = (user.inputs[place] for user in region.nodes for place in moved(user) or ())
-    rank = len(order)
-    whole = all(
-        v in region.values or g.constant(v) is not None or len(declared(v) or ()) < rank
-        for v in read
-    )
+    whole = all(value in region.values for value in read)
     return region if region.nodes and whole else None
 
 

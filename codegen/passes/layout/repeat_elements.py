@@ -15,6 +15,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops.shapes.dims import declared, known
 from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.layout.channel_axes import inverse
 from burnish.codegen.symbolic.sizes import Size, product
 
 _NEAREST = {
@@ -125,8 +126,8 @@ def _write(model: ir.Model, merge: ir.Node, repeat: _Repeat) -> None:
     end.shape = old.shape
     if old.shape is not None:
         dims = list(old.shape)
-        back = [repeat.order.index(axis) for axis in range(rank)]
-        made.outputs[0].shape = ir.Shape([dims[place] for place in back])
+        back = [dims[place] for place in inverse(repeat.order)]
+        made.outputs[0].shape = ir.Shape(back)
     for node in (made, turn):
         node.name = merge.name
         node.metadata_props.update(merge.metadata_props)

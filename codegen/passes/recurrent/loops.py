@@ -74,7 +74,7 @@ def _layer(model: ir.Model, node: ir.Node) -> tuple[_Loop, ir.Value, Cell] | Non
 
 
 def _cell(loop: _Loop, read: ir.Value, run: Evaluator) -> Cell | None:
-    """The cell whose states these are, the first of which is its output."""
+    """The cell that the body is for its states in this order, its output first."""
     node, body = loop.node, loop.body
     inside = [body.inputs[2 + place] for place in loop.states]
     results = [body.outputs[1 + place] for place in loop.states]

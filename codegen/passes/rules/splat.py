@@ -83,6 +83,8 @@ _FULL = either(
     op("ConstantOfShape", Any("shape"), name="full"),
     op("Expand", Any("number"), Any("shape"), name="full"),
 )
+
+
 # --- zeros that are stored to be joined: for devices that cannot pad channels ---
 
 

@@ -78,7 +78,7 @@ def attended_for_gradient(
 
 
 def are_alike(q: Any, k: Any, v: Any) -> bool:
-    """Whether heads have shapes of which `attended_for_gradient` is computed."""
+    """Whether `attended_for_gradient` takes heads of these shapes."""
     if len(q.shape) != 4 or v.shape != k.shape:
         return False
     return bool(q.shape[:2] == k.shape[:2] and q.shape[-1] == k.shape[-1])
