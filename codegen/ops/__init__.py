@@ -1,4 +1,4 @@
-"""Import rules: one function for each ONNX operator, by family.
+"""Import rules: one function or row for each ONNX operator, by family.
 
 In: a node's inputs as expressions, its attributes. Out: expressions of the runtime.
 Invariant: a rule's signature is its operator's schema for every version it answers for;

@@ -16,6 +16,7 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import (
     ACTIVATION,
     BROADCAST,
@@ -39,56 +40,39 @@ from burnish.codegen.program import (
 )
 
 _activation = partial(onnx_op, traits=ELEMENTWISE | ACTIVATION)
+_called = partial(called, traits=ELEMENTWISE | ACTIVATION)
+_bounded = partial(called, traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION)
 
+_ALPHA = {"alpha": ""}
+_SELU = {"alpha": 1.6732631921768188, "gamma": 1.0507010221481323}
 
-@_activation("Relu", since=6, twin=Twin("relu", "ReLU"))
-def relu(X: Expression) -> Result:
-    return call("relu", X)
-
-
-@onnx_op(
-    "Sigmoid",
-    since=6,
-    traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION,
-    twin=Twin("sigmoid", "Sigmoid"),
-    role="gate",
+_called("Relu", "relu", "X", since=6, twin=Twin("relu", "ReLU"))
+_bounded(
+    "Sigmoid", "sigmoid", "X", since=6, twin=Twin("sigmoid", "Sigmoid"), role="gate"
 )
-def sigmoid(X: Expression) -> Result:
-    return call("sigmoid", X)
-
-
-@onnx_op(
-    "Tanh",
-    since=6,
-    traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION,
-    twin=Twin("tanh", "Tanh"),
+_bounded("Tanh", "tanh", "input", since=6, twin=Twin("tanh", "Tanh"))
+_bounded("Softplus", "softplus", "X", twin=Twin("softplus", "Softplus"))
+_called("Softsign", "softsign", "input", twin=Twin("softsign", "Softsign"))
+_called("HardSwish", "hard_swish", "X", twin=Twin("hard_swish", "Hardswish"))
+_called("Mish", "mish", "X", twin=Twin("mish", "Mish"))
+_called("Elu", "elu", "X", {"alpha": 1.0}, since=6, twin=Twin("elu", "ELU", _ALPHA))
+_called("Celu", "celu", "X", {"alpha": 1.0}, twin=Twin("celu", "CELU", _ALPHA))
+_called("Selu", "selu", "X", _SELU, since=6, twin=Twin("selu", "SELU"))
+_called("ThresholdedRelu", "thresholded_relu", "X", {"alpha": 1.0})
+_called(
+    "Gelu",
+    "gelu",
+    "X",
+    {"approximate": "none"},
+    twin=Twin("gelu", "GELU", {"approximate": "approximate"}),
 )
-def tanh(input_: Expression) -> Result:
-    return call("tanh", input_)
-
-
-@onnx_op(
-    "Softplus",
-    traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION,
-    twin=Twin("softplus", "Softplus"),
+_called(
+    "LogSigmoid",
+    "log_sigmoid",
+    "x",
+    domain="burnish",
+    twin=Twin("log_sigmoid", "LogSigmoid"),
 )
-def softplus(X: Expression) -> Result:
-    return call("softplus", X)
-
-
-@_activation("Softsign", twin=Twin("softsign", "Softsign"))
-def softsign(input_: Expression) -> Result:
-    return call("softsign", input_)
-
-
-@_activation("HardSwish", twin=Twin("hard_swish", "Hardswish"))
-def hard_swish(X: Expression) -> Result:
-    return call("hard_swish", X)
-
-
-@_activation("Mish", twin=Twin("mish", "Mish"))
-def mish(X: Expression) -> Result:
-    return call("mish", X)
 
 
 @_activation(
@@ -98,36 +82,11 @@ def leaky_relu(X: Expression, *, alpha: float = 0.01) -> Result:
     return call("leaky_relu", X, negative_slope=alpha)
 
 
-@_activation("Elu", since=6, twin=Twin("elu", "ELU", {"alpha": ""}))
-def elu(X: Expression, *, alpha: float = 1.0) -> Result:
-    return call("elu", X, alpha=alpha)
-
-
-@_activation("Celu", twin=Twin("celu", "CELU", {"alpha": ""}))
-def celu(X: Expression, *, alpha: float = 1.0) -> Result:
-    return call("celu", X, alpha=alpha)
-
-
-@_activation("Selu", since=6, twin=Twin("selu", "SELU"))
-def selu(
-    X: Expression,
-    *,
-    alpha: float = 1.6732631921768188,
-    gamma: float = 1.0507010221481323,
-) -> Result:
-    return call("selu", X, alpha=alpha, gamma=gamma)
-
-
 @_activation("HardSigmoid", since=6)
 def hard_sigmoid(X: Expression, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
     if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
         return layer("Hardsigmoid", (), {}, {}, X)
     return call("hard_sigmoid", X, alpha=alpha, beta=beta)
-
-
-@_activation("ThresholdedRelu")
-def thresholded_relu(X: Expression, *, alpha: float = 1.0) -> Result:
-    return call("thresholded_relu", X, alpha=alpha)
 
 
 @_activation("Swish", twin=Twin("silu", "SiLU"))
@@ -140,11 +99,6 @@ def swish(X: Expression, *, alpha: float = 1.0) -> Result:
 @_activation("Shrink")
 def shrink(input_: Expression, *, lambd: float = 0.5, bias: float = 0.0) -> Result:
     return integers_kept(call("shrink", input_, lambd=lambd, bias=bias), input_.dtype)
-
-
-@_activation("Gelu", twin=Twin("gelu", "GELU", {"approximate": "approximate"}))
-def gelu(X: Expression, *, approximate: str = "none") -> Result:
-    return call("gelu", X, approximate=approximate)
 
 
 @onnx_op("PRelu", since=7, traits=BROADCAST | ACTIVATION, weights=(1,))
@@ -267,11 +221,6 @@ def _dropout(
 @_activation("Softplus", domain="burnish")
 def softplus_with_factor(x: Expression, *, beta: float) -> Result:
     return layer("Softplus", (), {"beta": beta}, {}, x)
-
-
-@_activation("LogSigmoid", domain="burnish", twin=Twin("log_sigmoid", "LogSigmoid"))
-def log_sigmoid(x: Expression) -> Result:
-    return call("log_sigmoid", x)
 
 
 @onnx_op(

@@ -16,6 +16,7 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.simple import called, infixed
 from burnish.codegen.ops.rule.traits import (
     ACTIVATION,
     BROADCAST,
@@ -36,20 +37,29 @@ from burnish.codegen.ops.rule.words import (
 )
 from burnish.codegen.program import BinOp, Call, Expression, Literal, UnaryOp
 
+infixed("Add", "+", since=7, traits=BROADCAST | COMMUTATIVE, neutral=-0.0)
+infixed("Sub", "-", since=7, traits=BROADCAST, neutral=0)
+infixed("Mul", "*", since=7, traits=BROADCAST | COMMUTATIVE, neutral=1)
+infixed("FloorDiv", "//", domain="burnish", traits=BROADCAST)  # rounds down
 
-@onnx_op("Add", since=7, traits=BROADCAST | COMMUTATIVE, neutral=-0.0)
-def add(A: Expression, B: Expression) -> Result:
-    return infix("+", A, B)
-
-
-@onnx_op("Sub", since=7, traits=BROADCAST, neutral=0)
-def sub(A: Expression, B: Expression) -> Result:
-    return infix("-", A, B)
-
-
-@onnx_op("Mul", since=7, traits=BROADCAST | COMMUTATIVE, neutral=1)
-def mul(A: Expression, B: Expression) -> Result:
-    return infix("*", A, B)
+called("Floor", "floor", "X", since=6, traits=ELEMENTWISE)
+called("Ceil", "ceil", "X", since=6, traits=ELEMENTWISE)
+called("Sqrt", "sqrt", "X", since=6, traits=ELEMENTWISE)
+called("Exp", "exp", "input", since=6, traits=ELEMENTWISE | REPARAMETRIZATION)
+called("Log", "log", "input", since=6, traits=ELEMENTWISE)
+called("Sign", "sign", "input", traits=ELEMENTWISE)
+called("Sin", "sin", "input", traits=ELEMENTWISE, role="sin")
+called("Cos", "cos", "input", traits=ELEMENTWISE, role="cos")
+called("Tan", "tan", "input", traits=ELEMENTWISE)
+called("Asin", "asin", "input", traits=ELEMENTWISE)
+called("Acos", "acos", "input", traits=ELEMENTWISE)
+called("Atan", "atan", "input", traits=ELEMENTWISE)
+called("Sinh", "sinh", "input", traits=ELEMENTWISE)
+called("Cosh", "cosh", "input", traits=ELEMENTWISE)
+called("Asinh", "asinh", "input", traits=ELEMENTWISE)
+called("Acosh", "acosh", "input", traits=ELEMENTWISE)
+called("Atanh", "atanh", "input", traits=ELEMENTWISE)
+called("Det", "det", "X", traits=OWN_SHAPE)
 
 
 @onnx_op("Div", since=7, traits=BROADCAST, neutral=1)
@@ -58,12 +68,6 @@ def div(A: Expression, B: Expression, *, node: NodeContext) -> Result:
     if is_integer(node.dtypes[0]):
         return call("int_div", A, B)
     return infix("/", A, B)
-
-
-@onnx_op("FloorDiv", domain="burnish", traits=BROADCAST)
-def floor_div(A: Expression, B: Expression) -> Result:
-    """Integers are rounded down."""
-    return infix("//", A, B)
 
 
 @onnx_op("Mod", since=10, traits=BROADCAST)
@@ -102,94 +106,9 @@ def reciprocal(X: Expression) -> Result:
     return BinOp("/", Literal(1), tensor(X))
 
 
-@onnx_op("Sign", traits=ELEMENTWISE)
-def sign(input_: Expression) -> Result:
-    return call("sign", input_)
-
-
-@onnx_op("Floor", since=6, traits=ELEMENTWISE)
-def floor(X: Expression) -> Result:
-    return call("floor", X)
-
-
-@onnx_op("Ceil", since=6, traits=ELEMENTWISE)
-def ceil(X: Expression) -> Result:
-    return call("ceil", X)
-
-
-@onnx_op("Sqrt", since=6, traits=ELEMENTWISE)
-def sqrt(X: Expression) -> Result:
-    return call("sqrt", X)
-
-
-@onnx_op("Exp", since=6, traits=ELEMENTWISE | REPARAMETRIZATION)
-def exp(input_: Expression) -> Result:
-    return call("exp", input_)
-
-
-@onnx_op("Log", since=6, traits=ELEMENTWISE)
-def log(input_: Expression) -> Result:
-    return call("log", input_)
-
-
 @onnx_op("Erf", traits=ELEMENTWISE)
 def erf(input_: Expression) -> Result:
     return integers_kept(call("erf", input_), input_.dtype)
-
-
-@onnx_op("Sin", traits=ELEMENTWISE, role="sin")
-def sin(input_: Expression) -> Result:
-    return call("sin", input_)
-
-
-@onnx_op("Cos", traits=ELEMENTWISE, role="cos")
-def cos(input_: Expression) -> Result:
-    return call("cos", input_)
-
-
-@onnx_op("Tan", traits=ELEMENTWISE)
-def tan(input_: Expression) -> Result:
-    return call("tan", input_)
-
-
-@onnx_op("Asin", traits=ELEMENTWISE)
-def asin(input_: Expression) -> Result:
-    return call("asin", input_)
-
-
-@onnx_op("Acos", traits=ELEMENTWISE)
-def acos(input_: Expression) -> Result:
-    return call("acos", input_)
-
-
-@onnx_op("Atan", traits=ELEMENTWISE)
-def atan(input_: Expression) -> Result:
-    return call("atan", input_)
-
-
-@onnx_op("Sinh", traits=ELEMENTWISE)
-def sinh(input_: Expression) -> Result:
-    return call("sinh", input_)
-
-
-@onnx_op("Cosh", traits=ELEMENTWISE)
-def cosh(input_: Expression) -> Result:
-    return call("cosh", input_)
-
-
-@onnx_op("Asinh", traits=ELEMENTWISE)
-def asinh(input_: Expression) -> Result:
-    return call("asinh", input_)
-
-
-@onnx_op("Acosh", traits=ELEMENTWISE)
-def acosh(input_: Expression) -> Result:
-    return call("acosh", input_)
-
-
-@onnx_op("Atanh", traits=ELEMENTWISE)
-def atanh(input_: Expression) -> Result:
-    return call("atanh", input_)
 
 
 @onnx_op("Round", traits=ELEMENTWISE)
@@ -274,8 +193,3 @@ def cum_prod(
 ) -> Result:
     flags = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
     return call("cum_prod", x, axis=number(axis), **flags)
-
-
-@onnx_op("Det", traits=OWN_SHAPE)
-def det(X: Expression) -> Result:
-    return call("det", X)

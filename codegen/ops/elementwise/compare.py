@@ -12,6 +12,7 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.simple import called, infixed
 from burnish.codegen.ops.rule.traits import BROADCAST, COMMUTATIVE, ELEMENTWISE
 from burnish.codegen.ops.rule.words import is_scalar
 from burnish.codegen.program import Call, Constant, Expression, UnaryOp
@@ -25,54 +26,18 @@ def equal(A: Expression, B: Expression) -> Result:
     return infix("==", A, B)
 
 
-@onnx_op("Greater", since=7, traits=BROADCAST)
-def greater(A: Expression, B: Expression) -> Result:
-    return infix(">", A, B)
+infixed("Greater", ">", since=7, traits=BROADCAST)
+infixed("GreaterOrEqual", ">=", traits=BROADCAST)
+infixed("Less", "<", since=7, traits=BROADCAST)
+infixed("LessOrEqual", "<=", traits=BROADCAST)
+infixed("And", "&", since=7, traits=BROADCAST | COMMUTATIVE, neutral=True)
+infixed("Or", "|", since=7, traits=BROADCAST | COMMUTATIVE, neutral=False)
+infixed("Xor", "^", since=7, traits=BROADCAST | COMMUTATIVE, neutral=False)
+infixed("BitwiseAnd", "&", traits=BROADCAST | COMMUTATIVE)
+infixed("BitwiseOr", "|", traits=BROADCAST | COMMUTATIVE)
+infixed("BitwiseXor", "^", traits=BROADCAST | COMMUTATIVE)
 
-
-@onnx_op("GreaterOrEqual", traits=BROADCAST)
-def greater_or_equal(A: Expression, B: Expression) -> Result:
-    return infix(">=", A, B)
-
-
-@onnx_op("Less", since=7, traits=BROADCAST)
-def less(A: Expression, B: Expression) -> Result:
-    return infix("<", A, B)
-
-
-@onnx_op("LessOrEqual", traits=BROADCAST)
-def less_or_equal(A: Expression, B: Expression) -> Result:
-    return infix("<=", A, B)
-
-
-@onnx_op("And", since=7, traits=BROADCAST | COMMUTATIVE, neutral=True)
-def and_(A: Expression, B: Expression) -> Result:
-    return infix("&", A, B)
-
-
-@onnx_op("Or", since=7, traits=BROADCAST | COMMUTATIVE, neutral=False)
-def or_(A: Expression, B: Expression) -> Result:
-    return infix("|", A, B)
-
-
-@onnx_op("Xor", since=7, traits=BROADCAST | COMMUTATIVE, neutral=False)
-def xor(A: Expression, B: Expression) -> Result:
-    return infix("^", A, B)
-
-
-@onnx_op("BitwiseAnd", traits=BROADCAST | COMMUTATIVE)
-def bitwise_and(A: Expression, B: Expression) -> Result:
-    return infix("&", A, B)
-
-
-@onnx_op("BitwiseOr", traits=BROADCAST | COMMUTATIVE)
-def bitwise_or(A: Expression, B: Expression) -> Result:
-    return infix("|", A, B)
-
-
-@onnx_op("BitwiseXor", traits=BROADCAST | COMMUTATIVE)
-def bitwise_xor(A: Expression, B: Expression) -> Result:
-    return infix("^", A, B)
+called("IsNaN", "is_nan", "X", traits=ELEMENTWISE)
 
 
 @onnx_op("Not", traits=ELEMENTWISE)
@@ -107,11 +72,6 @@ _USUAL = {
     "bool": "bool",
 }
 """The host type of a choice between two Python numbers, from its dtype in the file."""
-
-
-@onnx_op("IsNaN", traits=ELEMENTWISE)
-def is_nan(X: Expression) -> Result:
-    return call("is_nan", X)
 
 
 @onnx_op("IsInf", traits=ELEMENTWISE)

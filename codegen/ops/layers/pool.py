@@ -6,6 +6,7 @@ from typing import Any
 
 from burnish.codegen.ops.rule.expressions import call, layer, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.windows import alike, padding
 from burnish.codegen.ops.rule.words import numbers, size
@@ -91,14 +92,14 @@ def global_average_pool(X: Expression) -> Result:
     return call("global_avg_pool", X)
 
 
-@onnx_op("GlobalMaxPool", traits=OWN_SHAPE, shapes=layers.global_pool)
-def global_max_pool(X: Expression) -> Result:
-    return call("global_max_pool", X)
-
-
-@onnx_op("GlobalLpPool", since=2, traits=OWN_SHAPE)
-def global_lp_pool(X: Expression, *, p: int = 2) -> Result:
-    return call("global_lp_pool", X, p=p)
+called(
+    "GlobalMaxPool",
+    "global_max_pool",
+    "X",
+    traits=OWN_SHAPE,
+    shapes=layers.global_pool,
+)
+called("GlobalLpPool", "global_lp_pool", "X", {"p": 2}, since=2, traits=OWN_SHAPE)
 
 
 @onnx_op("MaxUnpool", traits=OWN_SHAPE | UNBOUNDED)

@@ -110,6 +110,8 @@ def test_names_are_operators_in_snake_case() -> None:
 
 
 _NO_FAMILIES = ("rule", "shapes", "unknown")
+_ROWS = "burnish.codegen.ops.rule.simple"
+"""Where the functions of rules that are rows of a family are made."""
 
 
 def test_every_family_is_registered() -> None:
@@ -121,4 +123,4 @@ def test_every_family_is_registered() -> None:
         for file in files
         if file.name != "__init__" and file.parts[0] not in _NO_FAMILIES
     }
-    assert {rule.function.__module__ for rule in RULES} == families
+    assert {rule.function.__module__ for rule in RULES} - {_ROWS} == families
