@@ -36,7 +36,7 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
         if groups > 1 and _has_small_groups(weight, w) and (maps := _maps(x, w)):
             return maps.grouped(dense(x), dense(weight), dense(bias), w, groups)
         products = prod(shape) * weight[0].size
-        if _has_taps(w) and _is_worth(products, x.shape[1], len(weight)):
+        if _is_worth(products, x.shape[1], len(weight), w, groups):
             y = _planned("conv", (x, weight, bias), w, groups, shape)
             if y is not None:
                 return y
@@ -53,7 +53,7 @@ def _(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1):
         if outs == ins == 1 < groups and (maps := _planes(g, w)):
             return maps.depthwise_input_gradient(dense(g), dense(weight), w, sizes)
         products = g.size * weight[0].size
-        if _has_taps(w) and _is_worth(products, len(weight), shape[1]):
+        if _is_worth(products, len(weight), shape[1], w, groups):
             x = _planned("conv_input_gradient", (g, weight), w, groups, shape)
             if x is not None:
                 return x
@@ -74,7 +74,7 @@ def _(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
             return maps.depthwise_weight_gradient(dense(x), dense(g), w)
         products = g.size * prod(shape[1:])
         is_dense = _has_taps(w) or prod(w.stride) == 1
-        if is_dense and _is_worth(products, x.shape[1], g.shape[1]):
+        if is_dense and _has_enough(products, x.shape[1], g.shape[1]):
             found = _planned("conv_weight_gradient", (x, g), w, groups, shape)
             if found is not None:
                 return found
@@ -99,7 +99,17 @@ def _has_taps(w):
     return prod(w.kernel) >= _FEW_TAPS
 
 
-def _is_worth(products, ins, outs):
+def _is_worth(products, ins, outs, w, groups):
+    """Whether a plan is faster; with one tap where it gives no more than it reads.
+
+    NumPy's products of a matrix with few rows are slow; a plan changes the layouts of
+    what it reads and gives.
+    """
+    has_few_rows = outs <= ins and prod(w.stride) == groups == 1
+    return (_has_taps(w) or has_few_rows) and _has_enough(products, ins, outs)
+
+
+def _has_enough(products, ins, outs):
     """Whether a plan is faster for so many products, and channels that they go over."""
     return (
         products >= _FEW_PRODUCTS and ins >= _FEW_INS and outs >= _FEW_OUTS and usable()

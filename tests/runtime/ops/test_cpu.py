@@ -117,6 +117,25 @@ def test_places_that_no_tap_reaches_are_zero(launched, always):
     assert not dx[:, :, 1::3].any()
 
 
+@pytest.mark.parametrize("padding", [0, 1])
+def test_convolutions_of_one_tap_that_give_few_channels(padding, launched):
+    x, weight = values(2, 64, 17, 9), values(24, 64, 1, 1, seed=1)
+    y = conv(x, weight, padding=padding)
+    assert launched.count("conv") == 1
+    close(y, conv.value(*wide([x, weight]), padding=padding), 64)
+    given = {"sizes": (17, 9), "padding": ((padding, padding),) * 2}
+    g, more = values(*y.shape, seed=2), values(24, 16, 1, 1, seed=3)
+    close(
+        conv_input_gradient(g, more, **given),
+        conv_input_gradient.value(*wide([g, more]), **given),
+        64,
+    )
+    assert launched.count("conv") == 2
+    for few in (conv_input_gradient(g, weight, **given), conv(x[:, :8], weight[:, :8])):
+        assert len(few) == 2
+    assert launched.count("conv") == 2, "more channels are products of NumPy"
+
+
 def test_one_plan_serves_calls_at_the_same_time(always):
     given = [
         (values(2, 6, 30, 31, seed=i), values(8, 6, 3, 3, seed=i)) for i in range(8)
