@@ -10,10 +10,8 @@ import numpy as np
 LANES = 16
 """Numbers side by side in a block: channels, hidden units."""
 
-EXAMPLES = 8
-"""Examples that go back through time together, as in recurrent_gradient.c"""
-
-_TOGETHER = 8  # examples that go forward in time together at most, as in recurrent.c
+_TOGETHER = 32
+"""Examples that go through time together, as in recurrent.c and recurrent_gradient.c"""
 
 CHUNK = 32
 """Rows with a sum of their own in a weight's gradient, as in row_gradients.c"""
@@ -67,9 +65,14 @@ def attention_gradient_room(size: int, keys: int, values: int) -> int:
     return turned + rows * both + 2 * _GRADIENT_QUERIES * wide + sums
 
 
-def recurrent_room(hidden: int) -> int:
-    """Floats that a share of a recurrent layer needs: examples' states, and others."""
-    return _TOGETHER * 3 * whole(hidden)
+def recurrent_room(count: int, hidden: int) -> int:
+    """Floats that a share of a recurrent layer needs: states, cells, states before."""
+    return min(count, _TOGETHER) * 3 * whole(hidden)
+
+
+def recurrent_gradient_room(count: int, hidden: int) -> int:
+    """Floats that a share of its gradient needs: those of states and of cells."""
+    return min(count, _TOGETHER) * 2 * whole(hidden)
 
 
 def recurrent_codes_room(count: int, hidden: int) -> int:
@@ -80,6 +83,16 @@ def recurrent_codes_room(count: int, hidden: int) -> int:
 def recurrent_shares(count: int, threads: int) -> int:
     """The most shares of so many examples that leave several to go together."""
     return max(min(count, threads), -(-count // _TOGETHER))
+
+
+def by_units(weight: Any) -> Any:
+    """(rows, hidden) as (block of hidden, row, LANES), zeros behind."""
+    rows, hidden = weight.shape
+    made = np.zeros((whole(hidden) // LANES, rows, LANES), np.float32)
+    for block, start in enumerate(range(0, hidden, LANES)):
+        some = weight[:, start : start + LANES]
+        made[block, :, : some.shape[1]] = some
+    return made
 
 
 def interleaved(weight: Any, order: Sequence[int], hidden: int) -> Any:

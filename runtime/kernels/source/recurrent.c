@@ -9,11 +9,13 @@
 #include "units.h"
 
 // Examples whose gates are computed together, from one pass over the weights: as many as
-// have room in registers.
+// have room in registers. Up to TOGETHER go through time together, so that all of them
+// take a block's weights before any takes the next: from the second-level cache, but for
+// the first ones.
 #if WIDTH == 16
-enum { TOGETHER = 8 };
+enum { EXAMPLES = 8, TOGETHER = 32 };
 #else
-enum { TOGETHER = 1 };
+enum { EXAMPLES = 1, TOGETHER = 32 };
 #endif
 
 // One example at one step.
@@ -35,15 +37,15 @@ INLINE vec input(const float *const h[2], int64_t apart, int e, int64_t k) {
 
 // acc of gates `first` to `first + some` of one block of R examples: h times weights.
 INLINE void gates_of(const int R, const int first, const int some, const int gates,
-                     const moment *m, const float *w, vec acc[TOGETHER][4][PARTS]) {
+                     const moment *m, const float *w, vec acc[EXAMPLES][4][PARTS]) {
     const float *const h[2] = {m[0].before, m[R > 4 ? 4 : 0].before};
     const int64_t apart = R > 1 ? m[1].before - m[0].before : 0;
-    vec sums[TOGETHER][4][PARTS];
+    vec sums[EXAMPLES][4][PARTS];
     UNROLLED for (int e = 0; e < R; e++) UNROLLED for (int g = 0; g < some; g++)
         UNROLLED for (int v = 0; v < PARTS; v++) sums[e][g][v] = (vec){0};
     w += first * LANES;
     for (int64_t k = 0; k < m->r->hidden; k++, w += gates * LANES) {
-        vec in[TOGETHER], row[4][PARTS];
+        vec in[EXAMPLES], row[4][PARTS];
         if (R <= 4) {  // few inputs wait in registers, or else few weights
             UNROLLED for (int e = 0; e < R; e++) in[e] = input(h, apart, e, k);
             UNROLLED for (int g = 0; g < some; g++)
@@ -134,7 +136,7 @@ static void plain_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
 // The units of block j of R examples, of which all gates are computed first.
 INLINE void some_units(const int R, const moment *m, const float *weight, int64_t j) {
     const recurrent_record *r = m->r;
-    vec acc[TOGETHER][4][PARTS];
+    vec acc[EXAMPLES][4][PARTS];
     const float *w = weight + j * r->hidden * r->gates;
     switch (r->mode) {
     case CELL_LSTM:
@@ -187,6 +189,7 @@ static void at_step(moment *m, const call *c, int64_t example, int64_t t) {
 static void some_examples(const recurrent_record *r, const call *c, int64_t first,
                           int64_t examples, float *space) {
     const int64_t n = r->hidden, padded = whole(n);
+    const int64_t groups = (examples + EXAMPLES - 1) / EXAMPLES;
     const float *cell = at(c, r->c), *began = at(c, r->h), *weight = at(c, r->weight);
     moment m[TOGETHER];
     memset(space, 0, 12 * (size_t)(padded * examples));
@@ -201,7 +204,11 @@ static void some_examples(const recurrent_record *r, const call *c, int64_t firs
             at_step(m + e, c, first + e, r->reverse ? r->steps - 1 - i : i);
             memcpy(m[e].h + 2 * padded, m[e].h, 4 * (size_t)padded);
         }
-        for (int64_t j = 0; j < n; j += LANES) units(examples, m, weight, j);
+        for (int64_t j = 0; j < n; j += LANES)
+            for (int64_t g = 0; g < groups; g++) {
+                const int64_t from = examples * g / groups, to = examples * (g + 1) / groups;
+                units(to - from, m + from, weight, j);
+            }
     }
 }
 
@@ -209,9 +216,8 @@ void recurrent(const void *record, const call *c, int64_t part, int64_t parts) {
     const recurrent_record *r = record;
     float *space = (float *)at(c, r->space) + part * r->room;
     SHARE(r->count);
-    const int64_t count = behind - first, groups = (count + TOGETHER - 1) / TOGETHER;
-    for (int64_t g = 0; g < groups; g++) {
-        const int64_t from = count * g / groups, to = count * (g + 1) / groups;
-        some_examples(r, c, first + from, to - from, space);
+    for (int64_t low = first; low < behind; low += TOGETHER) {
+        const int64_t left = behind - low;
+        some_examples(r, c, low, left < TOGETHER ? left : TOGETHER, space);
     }
 }

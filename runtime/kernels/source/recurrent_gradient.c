@@ -2,12 +2,17 @@
 // its steps, one direction.
 //
 // Some examples go through time together, so that each row of weights is read once for
-// all of them. gate0 to gate3: positions of i, f, o and the new content among the gates;
+// all of them. weight: (block of LANES hidden units, row, LANES), zeros behind. gate0 to gate3: positions of i, f, o and the new content among the gates;
 // of a GRU those of z and r.
 #include "call.h"
 #include "functions.h"
+#include "products.h"
 
-enum { EXAMPLES = WIDTH == 16 ? 8 : 4 };
+enum {
+    EXAMPLES = WIDTH == 16 ? 8 : 4,  // whose sums are in registers,
+    BLOCKS = WIDTH == 16 ? 2 : 1,    // of so many blocks of units
+    TOGETHER = 32                    // examples that go through time together, at most
+};
 
 typedef struct {
     const recurrent_gradient_record *r;
@@ -81,50 +86,73 @@ static void one_step(const moment *m) {
     if (u < m->r->hidden) part_of(m, u, m->r->hidden - u);
 }
 
-// The units of dh from `u` on, up to WIDTH * PARTS of them: plus dz times the weights.
-INLINE void block_of(const int examples, const int is_whole, const float *dz, int64_t rows,
-                     int64_t n, const float *w, float *dh, int64_t u) {
-    vec acc[EXAMPLES][PARTS] = {{{0}}};
-    int64_t some[PARTS];
-    for (int v = 0; v < PARTS; v++) {
-        const int64_t left = n - u - v * WIDTH;
-        some[v] = is_whole || left > WIDTH ? WIDTH : left > 0 ? left : 0;
-    }
-    for (int64_t row = 0; row < rows; row++) {
-        vec ws[PARTS];
-        UNROLLED for (int v = 0; v < PARTS; v++) {
-            const float *p = w + row * n + u + v * WIDTH;
-            ws[v] = is_whole ? load(p) : load_some(p, some[v]);
-        }
+// dh of `blocks` blocks of units: plus dz times their weights, (block, row, LANES).
+INLINE void block_of(const int examples, const int blocks, const float *dz, int64_t rows,
+                     const float *w, float *dh, int64_t padded) {
+    vec acc[EXAMPLES][BLOCKS * PARTS] = {{{0}}};
+    for (int64_t row = 0; row < rows; row++, w += LANES) {
+        vec ws[BLOCKS * PARTS];
+        UNROLLED for (int v = 0; v < blocks * PARTS; v++)
+            ws[v] = load(w + v / PARTS * rows * LANES + v % PARTS * WIDTH);
         UNROLLED for (int e = 0; e < examples; e++) {
             const vec s = all(dz[e * rows + row]);
-            UNROLLED for (int v = 0; v < PARTS; v++) acc[e][v] += s * ws[v];
+            UNROLLED for (int v = 0; v < blocks * PARTS; v++) acc[e][v] += s * ws[v];
         }
     }
-    UNROLLED for (int e = 0; e < examples; e++) UNROLLED for (int v = 0; v < PARTS; v++) {
-        float *to = dh + e * n + u + v * WIDTH;
-        if (is_whole)
+    UNROLLED for (int e = 0; e < examples; e++)
+        UNROLLED for (int v = 0; v < blocks * PARTS; v++) {
+            float *to = dh + e * padded + v * WIDTH;
             store(to, load(to) + acc[e][v]);
-        else
-            store_some(to, load_some(to, some[v]) + acc[e][v], some[v]);
+        }
+}
+
+INLINE void blocks_of(const int examples, int64_t blocks, const float *dz, int64_t rows,
+                      const float *w, float *dh, int64_t padded) {
+    if (blocks == BLOCKS)
+        block_of(examples, BLOCKS, dz, rows, w, dh, padded);
+    else
+        block_of(examples, 1, dz, rows, w, dh, padded);
+}
+
+static void units_of(int64_t examples, int64_t blocks, const float *dz, int64_t rows,
+                     const float *w, float *dh, int64_t padded) {
+    switch (examples) {
+    case 1: blocks_of(1, blocks, dz, rows, w, dh, padded); break;
+    case 2: blocks_of(2, blocks, dz, rows, w, dh, padded); break;
+    case 3: blocks_of(3, blocks, dz, rows, w, dh, padded); break;
+#if WIDTH == 16
+    case 4: blocks_of(4, blocks, dz, rows, w, dh, padded); break;
+    case 5: blocks_of(5, blocks, dz, rows, w, dh, padded); break;
+    case 6: blocks_of(6, blocks, dz, rows, w, dh, padded); break;
+    case 7: blocks_of(7, blocks, dz, rows, w, dh, padded); break;
+#endif
+    default: blocks_of(EXAMPLES, blocks, dz, rows, w, dh, padded);
     }
 }
 
-// dh (examples, hidden) += dz (examples, rows) times the weights (rows, hidden).
-INLINE void through_weights(const int examples, const float *dz, int64_t rows, int64_t n,
-                            const float *w, float *dh) {
-    int64_t u = 0;
-    for (; u + LANES <= n; u += LANES) block_of(examples, 1, dz, rows, n, w, dh, u);
-    if (u < n) block_of(examples, 0, dz, rows, n, w, dh, u);
+// dh (examples, padded) += dz (examples, rows) times the weights. All examples take some
+// blocks of these before any takes the next: from the second-level cache, but for one.
+static void through_weights(int64_t examples, const float *dz, int64_t rows, const float *w,
+                            float *dh, int64_t padded) {
+    const int64_t groups = (examples + EXAMPLES - 1) / EXAMPLES;
+    for (int64_t u = 0; u < padded; u += BLOCKS * LANES) {
+        const int64_t left = (padded - u) / LANES, blocks = left < BLOCKS ? left : BLOCKS;
+        for (int64_t g = 0; g < groups; g++) {
+            const int64_t e = examples * g / groups, end = examples * (g + 1) / groups;
+            units_of(end - e, blocks, dz + e * rows, rows, w + u * rows,
+                     dh + e * padded + u, padded);
+        }
+    }
 }
 
 static void some_examples(const recurrent_gradient_record *r, const call *c, int64_t low,
                           int64_t examples, float *dh) {
-    const int64_t n = r->hidden, state = r->count * n, rows = r->gates_each * n;
+    const int64_t n = r->hidden, padded = whole(n);
+    const int64_t state = r->count * n, rows = r->gates_each * n;
     const float *by_h = at(c, r->by_h), *by_c = at(c, r->by_c), *states = at(c, r->states);
     const float *gates = at(c, r->gates), *acted = at(c, r->acted), *w = at(c, r->weight);
-    float *dc = dh + EXAMPLES * n, *all_dz = at(c, r->out), *offsets = at(c, r->offsets);
-    memset(dh, 0, 8 * (size_t)(EXAMPLES * n));
+    float *dc = dh + r->room / 2, *all_dz = at(c, r->out), *offsets = at(c, r->offsets);
+    memset(dh, 0, 4 * (size_t)r->room);
     for (int64_t k = r->steps - 1; k >= 0; k--) {
         const int64_t t = r->reverse ? r->steps - 1 - k : k;
         const float *before =
@@ -141,21 +169,19 @@ static void some_examples(const recurrent_gradient_record *r, const call *c, int
                 .by_c = by_c ? by_c + row : 0,
                 .dz = all_dz + r->gates_each * row,
                 .offsets = offsets ? offsets + r->gates_each * row : 0,
-                .dh = dh + e * n,
-                .dc = dc + e * n,
+                .dh = dh + e * padded,
+                .dc = dc + e * padded,
             };
             one_step(&m);
         }
         const float *dz = (offsets ? offsets : all_dz) + (t * r->count + low) * rows;
-        if (examples == EXAMPLES)
-            through_weights(EXAMPLES, dz, rows, n, w, dh);
-        else
-            for (int64_t e = 0; e < examples; e++)
-                through_weights(1, dz + e * rows, rows, n, w, dh + e * n);
+        through_weights(examples, dz, rows, w, dh, padded);
     }
-    const size_t size = 4 * (size_t)(examples * n);
-    if (r->dh >= 0) memcpy((float *)at(c, r->dh) + low * n, dh, size);
-    if (r->dc >= 0) memcpy((float *)at(c, r->dc) + low * n, dc, size);
+    for (int64_t e = 0; e < examples; e++) {
+        const int64_t to = (low + e) * n;
+        if (r->dh >= 0) memcpy((float *)at(c, r->dh) + to, dh + e * padded, 4 * (size_t)n);
+        if (r->dc >= 0) memcpy((float *)at(c, r->dc) + to, dc + e * padded, 4 * (size_t)n);
+    }
 }
 
 // Of gates (steps, count, gates_each, hidden), states and the gradients of hs and cs
@@ -164,9 +190,9 @@ static void some_examples(const recurrent_gradient_record *r, const call *c, int
 void recurrent_gradient(const void *record, const call *c, int64_t part, int64_t parts) {
     const recurrent_gradient_record *r = record;
     float *space = (float *)at(c, r->space) + part * r->room;
-    SHARE((r->count + EXAMPLES - 1) / EXAMPLES);
-    for (int64_t u = first; u < behind; u++) {
-        const int64_t left = r->count - u * EXAMPLES;
-        some_examples(r, c, u * EXAMPLES, left < EXAMPLES ? left : EXAMPLES, space);
+    SHARE(r->count);
+    for (int64_t low = first; low < behind; low += TOGETHER) {
+        const int64_t left = behind - low;
+        some_examples(r, c, low, left < TOGETHER ? left : TOGETHER, space);
     }
 }

@@ -29,7 +29,7 @@ def _(x, weight, h, c, live=None, *, order, reverse):
     places = [order.index(gate) for gate in "ifoc"]
     launch_shared(
         "recurrent", x.size * hidden / 4, recurrent_shares(count, num_threads()),
-        recurrent_room(hidden),
+        recurrent_room(count, hidden),
         x=dense(x), weight=interleaved(weight, places, hidden), bias=None, h=dense(h),
         c=dense(c), hs=hs, cs=cs, kept=gates, acted=None, mode=CELLS["lstm"],
         steps=steps, count=count, hidden=hidden, gates=4, reverse=reverse,
@@ -46,14 +46,20 @@ def _(g, y, x, weight, h, c, live=None, *, order, reverse):
     known = live is None and by_gates is None
     if not (known and suits(x, by_h, by_c, *y, weight, h, c)):
         return NotImplemented
-    from burnish.kernels.forms import EXAMPLES
+    from burnish.kernels import num_threads
+    from burnish.kernels.forms import (
+        by_units,
+        recurrent_gradient_room,
+        recurrent_shares,
+    )
     from burnish.kernels.records import CELLS
 
     dz, (dh, dc) = np.empty(x.shape, x.dtype), np.empty((2, *h.shape), x.dtype)
     launch_shared(
-        "recurrent_gradient", x.size * hidden / 4, -(-count // EXAMPLES),
-        2 * EXAMPLES * hidden, by_h=dense(by_h), by_c=dense(by_c), gates=dense(gates),
-        acted=None, states=dense(cs), first=dense(c), weight=dense(weight), out=dz,
+        "recurrent_gradient", x.size * hidden / 4,
+        recurrent_shares(count, num_threads()), recurrent_gradient_room(count, hidden),
+        by_h=dense(by_h), by_c=dense(by_c), gates=dense(gates),
+        acted=None, states=dense(cs), first=dense(c), weight=by_units(weight), out=dz,
         offsets=None, dh=dh, dc=dc, mode=CELLS["lstm"], steps=steps, count=count,
         hidden=hidden, gates_each=4, reverse=reverse,
         **_named([order.index(gate) for gate in "ifoc"]),

@@ -59,7 +59,7 @@ def _add(
 
     most = recurrent_shares(count, b.threads)
     shares = b.shares(2 * x.size * hidden / 8, most)
-    room = recurrent_room(hidden)
+    room = recurrent_room(count, hidden)
     padded = [*order, 0, 0, 0][:4]
     b.add(
         "recurrent", shares, flops=2 * x.size * hidden, x=b.spot(x),

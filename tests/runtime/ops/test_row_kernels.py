@@ -222,7 +222,9 @@ def test_batch_norm_of_running_statistics(given, shape, launched):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("count", "hidden"), [(1, 16), (3, 32), (9, 48), (2, 5)])
+@pytest.mark.parametrize(
+    ("count", "hidden"), [(1, 16), (3, 32), (9, 48), (2, 5), (39, 20)]
+)
 def test_lstm(count, hidden, reverse, launched):
     steps = 5
     args = (

@@ -428,7 +428,8 @@ def test_sums_of_what_was_broadcast(shape, kept):
 
 
 @pytest.mark.parametrize(
-    ("steps", "count", "hidden"), [(1, 1, 16), (5, 3, 32), (9, 19, 48), (3, 2, 10)]
+    ("steps", "count", "hidden"),
+    [(1, 1, 16), (5, 3, 32), (9, 19, 48), (3, 2, 10), (3, 41, 20), (2, 37, 256)],
 )
 @pytest.mark.parametrize("reverse", [False, True])
 def test_lstm(steps, count, hidden, reverse):
@@ -449,7 +450,8 @@ def test_lstm(steps, count, hidden, reverse):
 
 
 @pytest.mark.parametrize(
-    ("steps", "count", "hidden"), [(1, 1, 16), (5, 9, 32), (3, 2, 10), (4, 11, 37)]
+    ("steps", "count", "hidden"),
+    [(1, 1, 16), (5, 9, 32), (3, 2, 10), (4, 11, 37), (3, 39, 24)],
 )
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gru(steps, count, hidden, reverse):

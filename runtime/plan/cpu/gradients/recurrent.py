@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.kernels.forms import EXAMPLES
+from burnish.kernels.forms import recurrent_gradient_room, recurrent_shares
 from burnish.kernels.records import CELLS, REDUCTIONS
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Window
 from burnish.plan.cpu.convolution.runs import runs_of
+from burnish.plan.cpu.convolution.weights import Unpacked, pack
 from burnish.plan.cpu.gradients.weights import weight_sums
-from burnish.plan.cpu.layout import LANES, PLAIN, Layout
+from burnish.plan.cpu.layout import LANES, Layout
+from burnish.plan.cpu.products.row_layout import collide
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
@@ -24,7 +26,7 @@ def lstm_gradient(b: Builder, node: Node) -> None:
     check(node, by_h, by_c, gates, weight, h, c)
     to_x, to_weight, to_h, to_c = _needed(node, 4)
     order = [node.options["order"].index(gate) for gate in "ifoc"]
-    dz = _place(b, x, to_x)
+    dz = _sums(b, x, to_x)
     _back(
         b, node, "lstm", hs, h, weight, order, by_h=by_h, by_c=by_c, gates=gates,
         states=cs, first=c, out=dz, dh=to_h, dc=to_c,
@@ -43,15 +45,15 @@ def gru_gradient(b: Builder, node: Node) -> None:
     check(node, by_h, gates, acted, weight, h, bias)
     to_x, to_weight, to_h, to_bias = _needed(node, 4)
     order = [node.options["order"].index(gate) for gate in "zr"] + [2]
-    offsets = b.new(4 * x.size)
+    offsets = b.unnamed_value(x.shape)
     _back(
         b, node, "gru", hs, h, weight, order, by_h=by_h, gates=gates, acted=acted,
-        states=hs, first=h, out=_place(b, x, to_x), offsets=offsets, dh=to_h,
+        states=hs, first=h, out=_sums(b, x, to_x), offsets=offsets, dh=to_h,
     )  # fmt: skip
     _to_weight(b, node, hs, h, offsets, to_weight, len(order))
     if to_bias is not None:
         b.add(
-            "reduce", 1, x=offsets, out=b.result(to_bias), outer=1,
+            "reduce", 1, x=b.spot(offsets), out=b.result(to_bias), outer=1,
             width=hs.shape[0] * hs.shape[1], inner=x.shape[2],
             mode=REDUCTIONS["sum"], scale=1.0,
         )  # fmt: skip
@@ -63,7 +65,7 @@ def rnn_gradient(b: Builder, node: Node) -> None:
     need(not any(each is not None for each in live), "its sequences have lengths")
     check(node, by_h, weight, h)
     to_x, to_weight, to_h = _needed(node, 3)
-    dz = _place(b, x, to_x)
+    dz = _sums(b, x, to_x)
     mode = node.options["bend"]
     _back(
         b, node, mode, hs, h, weight, [0], by_h=by_h, states=hs, first=h, out=dz,
@@ -79,14 +81,15 @@ def _needed(node: Node, count: int) -> list[Value | None]:
     return [next(results) if each else None for each in needed]
 
 
-def _place(b: Builder, x: Any, to_x: Value | None) -> Spot:
+def _sums(b: Builder, x: Any, to_x: Value | None) -> Value:
+    """The gradient of the gates' inputs, which a weight's needs in any case."""
     need(isinstance(x, Value), "its input is a parameter")
-    return b.new(4 * x.size) if to_x is None else b.result(to_x)
+    return b.unnamed_value(x.shape) if to_x is None else to_x
 
 
 def _back(
     b: Builder, node: Node, mode: str, hs: Value, h: Any, weight: Any, order: list[int],
-    *, out: Spot, offsets: Spot | None = None, dh: Value | None,
+    *, out: Value, offsets: Value | None = None, dh: Value | None,
     dc: Value | None = None, **read: Any,
 ) -> None:  # fmt: skip
     """Back through time as one record. read: what the record reads, by its fields."""
@@ -95,11 +98,15 @@ def _back(
     given = {name: read.get(name) for name in names}
     spots = {k: None if v is None else b.spot(v) for k, v in given.items()}
     work = len(order) * hs.size * hidden
-    shares = b.shares(work / 4, most=-(-count // EXAMPLES))
-    room = 2 * EXAMPLES * hidden
+    shares = b.shares(work / 4, most=recurrent_shares(count, b.threads))
+    room = recurrent_gradient_room(count, hidden)
+    rows = len(order) * hidden
+    by_units = Unpacked(b.spot(weight), 1, hidden, rows, 1, LANES, rows, 0, 1, hidden)
     b.add(
-        "recurrent_gradient", shares, flops=2 * work, **spots, weight=b.spot(weight),
-        out=out, offsets=offsets, dh=dh and b.result(dh), dc=dc and b.result(dc),
+        "recurrent_gradient", shares, flops=2 * work, **spots,
+        weight=pack(b, by_units), out=b.result(out),
+        offsets=offsets and b.result(offsets), dh=dh and b.result(dh),
+        dc=dc and b.result(dc),
         space=b.new(4 * shares * room), mode=CELLS[mode], steps=steps, count=count,
         hidden=hidden, gates_each=len(order), reverse=node.options["reverse"],
         room=room,
@@ -112,7 +119,7 @@ def _to_weight(
     node: Node,
     hs: Value,
     h: Any,
-    dz: Spot,
+    dz: Value,
     result: Value | None,
     gates: int,
 ) -> None:
@@ -122,34 +129,35 @@ def _to_weight(
     hidden = hs.shape[2]
     rows = hs.shape[0] * hs.shape[1]
     w = Window((rows,), (rows,), (1,), (1,), (1,), (0,))
-    x, x_by, x_block = _rows(b, _before(b, node, hs, h), rows, hidden)
-    g, g_by, g_block = _rows(b, dz, rows, gates * hidden)
+    x, x_by, x_block = _rows(b, _before(b, node, hs, h))
+    g, g_by, g_block = _rows(b, dz)
     weight_sums(
         b, runs_of(1, w, x_by, g_by), 1, hidden, gates * hidden, rows, b.result(result),
         x=x, g=g, x_by=x_by, g_by=g_by, x_block=x_block, g_block=g_block,
     )  # fmt: skip
 
 
-def _rows(b: Builder, spot: Spot, rows: int, width: int) -> tuple[Spot, int, int]:
+def _rows(b: Builder, value: Value) -> tuple[Spot, int, int]:
     """Rows for a product: as they are, or in blocks where the last is not full.
 
     Also floats from a row to the next one, and from a block to the next one.
     """
-    if width % LANES == 0:
-        return spot, width, LANES
-    value, channels = b.unnamed_value((rows, width)), Layout("blocked", 1)
-    b.alias(value, PLAIN, spot)
-    return b.spot(value, channels), LANES, LANES * rows
+    width = value.shape[2]
+    if width % LANES == 0 and not collide(value):
+        return b.spot(value), width, LANES
+    rows = value.shape[0] * value.shape[1]
+    return b.spot(value, Layout("blocked", 2)), LANES, LANES * rows
 
 
-def _before(b: Builder, node: Node, hs: Value, h: Value | Constant) -> Spot:
+def _before(b: Builder, node: Node, hs: Value, h: Value | Constant) -> Value:
     """The state that each step began with."""
     state = h.shape[0] * h.shape[1]
-    out, rest = b.new(4 * hs.size), hs.size - state
+    before, rest = b.unnamed_value(hs.shape), hs.size - state
+    out = b.result(before)
     is_reverse = node.options["reverse"]
     first, others = (rest, 0) if is_reverse else (0, state)
     b.copy((state,), b.spot(h), (1,), out.beyond(first), (1,))
     if rest:
         source = b.spot(hs).beyond(state if is_reverse else 0)
         b.copy((rest,), source, (1,), out.beyond(others), (1,))
-    return out
+    return before

@@ -33,7 +33,7 @@ def rows_layout(b: Builder, x: Value) -> Layout:
 
 def result_layout(b: Builder, y: Value) -> Layout:
     """How a product writes its rows: in blocks where all that read them want those."""
-    if y.place not in b.readers or not _collide(y) or not _all_want_blocks(b, y):
+    if y.place not in b.readers or not collide(y) or not _all_want_blocks(b, y):
         return PLAIN
     axis = len(y.shape) - 1
     is_kept = pixels(y.shape, axis) >= _WRITTEN_ROWS and 4 * y.size <= _WRITTEN_BYTES
@@ -42,7 +42,8 @@ def result_layout(b: Builder, y: Value) -> Layout:
     return Layout("blocked", axis) if is_blocked else PLAIN
 
 
-def _collide(x: Value) -> bool:
+def collide(x: Value) -> bool:
+    """Whether rows that are read along columns lie in few places of a cache."""
     axis = len(x.shape) - 1
     return x.shape[axis] % _COLLIDING == 0 and pixels(x.shape, axis) >= _MANY_ROWS
 
@@ -52,7 +53,7 @@ def _want_blocks(b: Builder, x: Value) -> bool:
 
     A weight's gradient, which takes a few numbers of each row, wants them on any cache.
     """
-    if not _collide(x):
+    if not collide(x):
         return False
     if b.half or first_level.ways() < _ENOUGH_WAYS:
         return True
