@@ -17,7 +17,7 @@ from burnish.backend.cuda.attention.attention import (
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.elementwise.casts import cast_all, copy_all
 from burnish.backend.cuda.elementwise.scaling import Scale
-from burnish.backend.cuda.norms import channels, rows
+from burnish.backend.cuda.norms import channels, moved, rows
 from burnish.learner import Learner, Supervised
 from tests.harness.waiting import waits
 
@@ -61,6 +61,7 @@ def test_batch_norm_with_a_sum_and_relu(dtype, shape, last, beside, act):
     held, x = given(shape, dtype, last, rng)
     more, z = given(shape, dtype, not last, rng) if beside else (None, 0)
     slope, g = given(shape, dtype, last, rng)
+    twice, less = (cupy.asarray(a.astype(dtype)) for a in (2 * g, -g))  # exact: so is g
     weight, bias = rng.normal(size=(2, c)).astype(number)
     factors, mean, var = channels.statistics(
         held, *map(cupy.asarray, (weight, bias)), 0.1
@@ -91,6 +92,12 @@ def test_batch_norm_with_a_sum_and_relu(dtype, shape, last, beside, act):
     assert (parts[3] is not None) == beside
     if beside:
         assert apart(parts[3], g) < near
+    if beside and act:
+        again = channels.applied_gradient(
+            twice, made, held, factors, cupy.asarray(weight), beside, act, less
+        )
+        for part, other in zip(parts, again, strict=True):
+            np.testing.assert_array_equal(cupy.asnumpy(part), cupy.asnumpy(other))
 
 
 @pytest.mark.parametrize("shape", [(4096, 768), (33, 7), (5, 16), (1, 3000)])
@@ -121,6 +128,25 @@ def test_casts_and_sums_of_two_precisions(shape):
         made = ops.add(half, held)
         wanted = cupy.asnumpy(half).astype("f4") + x
         np.testing.assert_array_equal(cupy.asnumpy(made), wanted)
+
+
+def test_statistics_are_moved_together():
+    rng = np.random.default_rng(0)
+    moves, wanted = [], []
+    for i in range(160):
+        kind, size = ("f4", "f8", "i8")[i % 3], (1, 7, 300, 2048)[i % 4]
+        old, new = (rng.normal(size=size).astype("f8") * 9).astype(kind), None
+        if kind == "i8":
+            wanted.append(old + 1)
+        else:
+            new = rng.normal(size=size).astype(kind)
+            wanted.append(old * (1 - 0.3) + new * (0.3 * 1.25))
+        held = (a if a is None else cupy.asarray(a) for a in (old, new))
+        moves.append(moved.Move(*held, 0.3, 1.25))
+    for made, other in zip(moved.moved(moves), wanted, strict=True):
+        assert made.dtype == other.dtype
+        near = 3e-7 if made.dtype == "f4" else 1e-15
+        np.testing.assert_allclose(made.get(), other, rtol=near, atol=3 * near)
 
 
 def test_many_arrays_in_one_launch():

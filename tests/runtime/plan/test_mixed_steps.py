@@ -11,7 +11,7 @@ from burnish import Tensor, nn, ops, optim, seed
 from burnish.autodiff import Variable
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise import fused
-from burnish.backend.cuda.norms import channels
+from burnish.backend.cuda.norms import channels, moved
 from burnish.optim.core import rounded
 from burnish.plan.cuda.stepping import attended, mixed, normalized, summed
 from burnish.plan.cuda.stepping.following import Following
@@ -41,7 +41,8 @@ def applied(x, factors, beside, act):
     return (np.maximum(y, 0) if act else y).astype(x.dtype)
 
 
-def applied_gradient(g, y, x, factors, weight, beside, act):
+def applied_gradient(g, y, x, factors, weight, beside, act, more=None):
+    g = g if more is None else g.astype("f4") + more.astype("f4")
     g = np.where(y > 0, g.astype("f4"), 0) if act else g.astype("f4")
     axes, by = (0, *range(2, x.ndim)), factors[3]
     unit = (x.astype("f4") - columns(factors[0], x)) * columns(by, x)
@@ -138,13 +139,18 @@ def apart(made, wanted):
 
 
 def test_batch_norm_with_what_follows_it_has_the_same_gradients(monkeypatch):
-    calls = []
+    calls, sums = [], []
 
     def counted(*given):
         calls.append(given[2:])
         return applied(*given)
 
+    def summed(*given):
+        sums.append(given[7] is not None)
+        return applied_gradient(*given)
+
     monkeypatch.setattr(channels, "applied", counted)
+    monkeypatch.setattr(channels, "applied_gradient", summed)
     net = start()
     twin = net.fork("cpu:autodiff")
     loss, wanted, state = found(net)
@@ -154,6 +160,8 @@ def test_batch_norm_with_what_follows_it_has_the_same_gradients(monkeypatch):
         (False, False),
         (True, True),
     ] * 2
+    # the first block's result has two readers, the second's has one
+    assert sums == [False, False, False, True, False, False]
     assert own == pytest.approx(loss, rel=1e-6)
     assert apart(made, wanted) < 1e-5
     for name, value in state.items():
@@ -262,9 +270,10 @@ def test_gradients_by_operators():
     y = applied(x.astype("f4"), factors, z, True)
     wanted = applied_gradient(g, y, x, factors, weight, True, True)
     rule, _ = normalized.normalized.rules["x"]
-    made = rule(g, y, x, factors, weight, bias, z, eps=0.1, act=True)
-    for one, other in zip(made, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+    for slopes in ((g, None), (None, g), (0.3 * g, 0.7 * g)):
+        made = rule(slopes, (y, y), x, factors, weight, bias, z, eps=0.1, act=True)
+        for one, other in zip(made, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
 
     q, k, v, g = (
         Tensor(rng.normal(size=(2, 3, 4, 8))).to("cpu:autodiff").require_grad()
@@ -277,3 +286,76 @@ def test_gradients_by_operators():
     made = rule((g.numpy(), None), None, *arrays, None, scale=0.4, is_causal=True)
     for one, other in zip(made, (q, k, v), strict=True):
         np.testing.assert_allclose(one, slopes.get(other).numpy(), rtol=1e-9)
+
+
+class Twice(nn.Module):
+    """One norm that sees two batches in a step, one with an average, one that is read.
+
+    momentum=None is the average of all batches, which has a share that is a tensor.
+    """
+
+    def __init__(self):
+        self.norm = nn.BatchNorm1d(4)
+        self.other = nn.BatchNorm1d(4, momentum=0.3)
+        self.average = nn.BatchNorm1d(4, momentum=None)
+        self.read = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        x = self.norm(self.norm(x) * 2.0)
+        y = self.read(x)
+        mean = self.read.running_mean.sum()
+        return self.average(self.other(x)) + y + mean
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """The moves of each call of the kernel, which NumPy computes."""
+    found = []
+
+    def on_numpy(moves):
+        found.append(len(moves))
+        return [
+            old + 1 if new is None else old * (1 - share) + new * (share * scale)
+            for old, new, share, scale in moves
+        ]
+
+    monkeypatch.setattr(moved, "moved", on_numpy)
+    return found
+
+
+def test_statistics_are_moved_in_one_launch(launches):
+    seed(0)
+    net = Twice().to("cpu:autodiff")
+    twin = net.fork("cpu:autodiff")
+    x = np.random.default_rng(0).normal(size=(6, 4)).astype("f4")
+    wanted = [net(Tensor(x)) for _ in range(2)][-1]
+    for _ in range(2):
+        follow = Following(False)
+        with follow.running():
+            made = twin(Tensor(x))
+            lent = [b for _, b in twin.named_buffers() if b.is_lazy]
+            assert lent
+            follow.settle()
+        assert not any(b.is_lazy for b in lent)
+    # what was read, and an average's statistics, are there already
+    assert launches == [len(lent)] * 2
+    np.testing.assert_allclose(made.numpy(), wanted.numpy(), rtol=1e-5)
+    for (name, one), (_, other) in zip(
+        net.named_buffers(), twin.named_buffers(), strict=True
+    ):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, err_msg=name)
+
+
+def test_values_that_are_not_settled_are_computed_when_they_are_read(launches):
+    norm = nn.BatchNorm1d(4).to("cpu:autodiff")
+    follow = Following(False)
+    with follow.running():
+        norm(Tensor(np.ones((3, 4), "f4")))
+    assert norm.num_batches_tracked.is_lazy
+    np.testing.assert_allclose(norm.running_mean.numpy(), np.full(4, 0.1), rtol=1e-6)
+    norm.running_var.assign(np.zeros(4, "f4"))
+    follow.settle()
+    assert launches == [1]
+    assert norm.num_batches_tracked.numpy() == 1
+    assert not norm.running_var.numpy().any()

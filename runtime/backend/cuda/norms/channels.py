@@ -16,9 +16,12 @@ from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, named, wide
 from burnish.backend.cuda.layout import empty_like, is_last, last
 from burnish.backend.cuda.norms.rows import contiguous, takes
 
-_BLOCKS, _THREADS = 1024, 256
+_BLOCKS, _THREADS = 528, 256
+"""The most blocks that sum: 4 for each multiprocessor of an H200, all at once."""
 _TURNS, _MOST = 4, 4224
 """Places that a thread takes at least, where there are many, and the most blocks."""
+_OWN, _SUMMING = 8, 1024
+"""Channels and threads of a block that adds up parts."""
 
 
 def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -93,11 +96,19 @@ def batch_norm_gradient(
 
 
 def applied_gradient(
-    g: Any, y: Any, x: Any, factors: Any, weight: Any, beside: bool, act: bool
+    g: Any,
+    y: Any,
+    x: Any,
+    factors: Any,
+    weight: Any,
+    beside: bool,
+    act: bool,
+    more: Any = None,
 ) -> Any:
     """The gradients of x, weight, bias and the residual in `applied`, or None.
 
     They are those of x's statistics too. y: the result. beside: whether there is such.
+    more: what is added to g, of its shape and dtype, beside a residual with `act`.
     """
     import cupy
 
@@ -107,10 +118,12 @@ def applied_gradient(
     shape, number = _shape(x), factors.dtype if weight is None else weight.dtype
     found, weight = cupy.ndarray((2, shape[1]), number), contiguous(weight)
     mask = ("result" if beside else "own") if act else ""
-    form = _Form("slope", weight is not None, False, mask, True)
+    form = _Form("slope", weight is not None, False, mask, True, more is not None)
     held: tuple[Any, ...] = ()
     if mask == "result":
-        held = last(y) if is_last(x) else contiguous(y), empty_like(x)
+        ends = [y] if more is None else [y, more]
+        y, *others = (last(a) if is_last(x) else contiguous(a) for a in ends)
+        held = y, empty_like(x), *others
     own = factors, factors, weight, None
     made = _factors(form, x, shape, (g, factors), own, found, 0.0, held)
     if held:
@@ -132,6 +145,7 @@ class _Form(NamedTuple):
     biased: bool
     mask: str = ""
     held: bool = False
+    several: bool = False
 
 
 def _are_beside(x: Any, own: list[Any]) -> bool:
@@ -167,7 +181,8 @@ def _factors(
     """Each channel's factors; the two rows of `found` get what was summed.
 
     given: the gradient and the mean. own: the mean, the variance, the weight and the
-    bias. held: the result, and what is to get the gradient that counts.
+    bias. held: the result, what is to get the gradient that counts, and what is added
+    to the gradient, if anything.
     """
     import cupy
 
@@ -187,7 +202,7 @@ def _factors(
     counts = lead * inner, *_ints(parts, c, inner)
     beside = tuple(x if a is None else a for a in own)
     arrays = (sums, x, *beside, made, found)
-    factors((-(-c // 32),), (32, 32), (*arrays, *counts, float(eps)))
+    factors((-(-c // _OWN),), (_SUMMING,), (*arrays, *counts, float(eps)))
     return made
 
 
@@ -211,7 +226,8 @@ def _prepared(
     types = {"element": ELEMENTS[named(dtype)], "wide": wide(dtype), "form": form.name}
     mean = "wide" if form.held else ELEMENTS[named(dtype)]
     sizes = {"width": width, "lanes": lanes, "across": across}
-    pairs = kernel("channel_pairs", number=mean, mask=form.mask, **sizes, **types)
+    gates = {"mask": form.mask, "several": form.several}
+    pairs = kernel("channel_pairs", number=mean, **gates, **sizes, **types)
     factors = kernel(
         "channel_factors",
         number=ELEMENTS[number.name],

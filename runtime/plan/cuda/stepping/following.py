@@ -25,7 +25,8 @@ from burnish.optim.core.rounded import Rounded
 from burnish.plan.cuda.stepping.attended import attention
 from burnish.plan.cuda.stepping.deferred import Deferred
 from burnish.plan.cuda.stepping.mixed import WHOLE, Mixed
-from burnish.plan.cuda.stepping.normalized import Normalized, normalization
+from burnish.plan.cuda.stepping.normalized import Normalized, Twins, normalization
+from burnish.plan.cuda.stepping.running import Running, later
 from burnish.plan.cuda.stepping.scaled import scaled_backward
 from burnish.plan.cuda.stepping.summed import Summed, row_normalized, summed
 from burnish.tensor import Tensor
@@ -61,6 +62,7 @@ class Following(Dependencies):
         self._made: list[weakref.ref[Any]] = []
         self._walked: set[int] = set()
         self._own: dict[int, weakref.ref[Any]] = {}
+        self._twins, self._running = Twins(), Running()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -100,14 +102,15 @@ class Following(Dependencies):
             elif type(each) is Summed:
                 mapped(each.parts, self._look)
         args, options = mapped((args, options), _plain)
+        args = self._twins.given(args)
         for each in args:
-            if type(each) is Normalized:
-                joined = each.joined(function, args)
-                if joined is not None:
-                    self._note(joined)
-                    return joined
+            if type(each) is Normalized and (joined := each.joined(function, args)):
+                return self._joined(*joined)
         if (sum_ := self._summed(function, args)) is not None:
             return sum_
+        if (moved := later(function, args, options, self.away)) is not None:
+            self._note(moved)
+            return moved
         with self.away():
             made: Any = None
             if self._mixed is not None:
@@ -124,6 +127,14 @@ class Following(Dependencies):
         for each in leaves(made):
             if isinstance(each, Variable):
                 self._note(each)
+        return made
+
+    def _joined(self, made: Variable, twin: Variable | None = None) -> Variable:
+        """A norm's result, with its twin kept for another call."""
+        self._note(made)
+        is_half = self._mixed is None or made.dtype == self._mixed.dtype
+        if twin is not None and is_half:  # others are rounded once for all calls
+            self._twins.keep(made, twin)
         return made
 
     def _summed(self, function: Any, args: tuple[Any, ...]) -> Variable | None:
@@ -181,9 +192,15 @@ class Following(Dependencies):
             self.stored[id(stored)] = stored
             if stored.learns:
                 self._changed.add(_memory(stored.held))
-            stored.assign(value, dtype)
+            if not self._running.takes(stored, value, dtype):
+                stored.assign(value, dtype)
             if self._mixed is not None:
                 self._mixed.forget(stored)
+
+    def settle(self) -> None:
+        """Compute what the step has assigned and nobody has read."""
+        with self.away():
+            self._running.settle()
 
     def settled(self, stored: Stored) -> Any:
         """The array of a buffer that holds settings, which are to stay."""

@@ -118,6 +118,7 @@ class StepPlan:
         with self._room.computing(), noted.running():
             try:
                 made = self._function(*own_args, **own_options)
+                noted.settle()
             finally:
                 give_back(pairs)
         results = mapped(made, noted.result)
@@ -192,6 +193,7 @@ class StepPlan:
                         mixed.prepare(self._rounds)
                 made = called(self._function, own_args, own_options)
                 results = mapped(made, following.result)
+                following.settle()
                 with following.away():
                     news = [(home.array, home.item.data) for home in self._changed]
                     copy_all([(y, x) for y, x in news if x is not y], scale)
