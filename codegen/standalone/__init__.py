@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable
 from contextvars import copy_context
+from symtable import Function, SymbolTable, symtable
 from types import CodeType
 
 from burnish.codegen.errors import ConversionError
@@ -82,20 +83,29 @@ def _written(model: Page) -> str:
 
 def _refuse_unknown(text: str) -> None:
     """Raise ConversionError for names that nothing in a file defines."""
-    made = read("the file", text)
-    known = {*made.made, *made.imported, *BUILTINS, "__file__", "__name__"}
-    if lost := sorted(_globals(compile(made.tree, "<one file>", "exec")) - known):
+    top = symtable(text, "<one file>", "exec")
+    made = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
+    lost = _globals(top) - made - BUILTINS - {"__file__", "__name__"}
+    if lost:  # unless they are in dead code, which the compiler drops
+        lost &= _looked_up(compile(text, "<one file>", "exec", dont_inherit=True))
+    if lost:
         raise ConversionError(
             f"--standalone: expected all names in the file, got none for "
-            f"{', '.join(lost)}; generate without --standalone"
+            f"{', '.join(sorted(lost))}; generate without --standalone"
         )
 
 
-def _globals(code: CodeType) -> set[str]:
+def _globals(table: SymbolTable) -> set[str]:
+    """Names of a file's top level that its functions mention."""
+    found = set(table.get_globals()) if isinstance(table, Function) else set()
+    return found.union(*map(_globals, table.get_children()))
+
+
+def _looked_up(code: CodeType) -> set[str]:
     """Names that the functions of a compiled file look up at its top level."""
     found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
     inner = [part for part in code.co_consts if isinstance(part, CodeType)]
-    return found.union(*map(_globals, inner))
+    return found.union(*map(_looked_up, inner))
 
 
 def _heading(text: str) -> str:

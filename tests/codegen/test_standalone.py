@@ -209,6 +209,28 @@ def test_layers_that_no_name_chooses_are_not_in_the_file() -> None:
         space["nn"].activation("mish")
 
 
+_PAGE = '''"""One function."""
+
+from burnish import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        {body}
+        return x
+'''
+
+
+@pytest.mark.parametrize("body", ["x = [lost for _ in x]", "if x:\n            lost()"])
+def test_names_that_nothing_defines_are_refused(body: str) -> None:
+    with pytest.raises(ConversionError, match="names in the file, got none for lost"):
+        standalone(_PAGE.format(body=body))
+
+
+def test_names_of_dead_code_are_no_matter() -> None:
+    assert "lost()" in standalone(_PAGE.format(body="if False:\n            lost()"))
+
+
 def test_every_operator_of_the_runtime_has_a_form() -> None:
     every = ", ".join(f"ops.{name}" for name in ops.__all__ if name != "decode_image")
     compile(standalone(with_forward(f"({every})")), "one.py", "exec")
