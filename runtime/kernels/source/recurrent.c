@@ -18,6 +18,8 @@ enum { EXAMPLES = 8, TOGETHER = 32 };
 enum { EXAMPLES = 1, TOGETHER = 32 };
 #endif
 
+enum { FURTHER = 16 };  // rows of weights from a prefetch to the load of it
+
 // One example at one step.
 typedef struct {
     const recurrent_record *r;
@@ -55,9 +57,11 @@ INLINE void gates_of(const int R, const int first, const int some, const int gat
                         sums[e][g][v] += in[e] * row[g][v];
                 }
         } else {
-            UNROLLED for (int g = 0; g < some; g++)
+            UNROLLED for (int g = 0; g < some; g++) {
+                __builtin_prefetch(w + (FURTHER * gates + g) * LANES, 0, 3);
                 UNROLLED for (int v = 0; v < PARTS; v++)
                     row[g][v] = load(w + g * LANES + v * WIDTH);
+            }
             UNROLLED for (int e = 0; e < R; e++) {
                 in[e] = input(h, apart, e, k);
                 UNROLLED for (int g = 0; g < some; g++)
