@@ -98,10 +98,11 @@ def folded(text: str, known: dict[str, bool]) -> str:
 
     known: more names, and what they are.
     """
+    done: set[str] = set()
     while True:
         tree = ast.parse(text)
         finder = _Finder(Places(text), known)
-        edits = list(finder.within(tree))
+        edits = list(finder.of_module(tree, done))
         if not edits:
             return text
         text = applied(text, edits)
@@ -111,6 +112,19 @@ class _Finder:
     def __init__(self, places: Places, known: dict[str, bool]):
         self.places = places
         self.known = _KNOWN | known
+
+    def of_module(self, tree: ast.Module, done: set[str]) -> Iterator[Edit]:
+        """Edits of a module's statements but those done, whose source has none."""
+        inner: list[Edit] = []
+        for stmt in tree.body:
+            start, stop = self.places.first_line(stmt), self.places.line_after(stmt)
+            source = self.places.text[start:stop]
+            if source not in done:
+                edits = list(self.within(stmt))
+                inner += edits
+                if not edits:
+                    done.add(source)
+        yield from inner or self._of(tree)
 
     def within(self, node: ast.AST) -> Iterator[Edit]:
         """Edits of a node's parts, or of the node itself where its parts have none."""
@@ -122,7 +136,8 @@ class _Finder:
             made = self._expression(node)
             if made is not None and made != self.places.source(node):
                 yield Edit(self.places.start(node), self.places.stop(node), made)
-        elif isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
+            return
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
             yield self._chosen(node)
         elif isinstance(node, ast.FunctionDef):
             yield from self._function(node)
@@ -239,9 +254,11 @@ class _Finder:
             for n in ast.walk(node)
             if isinstance(n, ast.Name) and n.id == "xp" and isinstance(n.ctx, ast.Store)
         ]
+        if not stored:
+            return
         given = [a for a in ast.walk(node) if isinstance(a, ast.Assign)]
         edits = [edit for a in given if (edit := self._without_library(a))]
-        if not stored or len(edits) != len(stored):
+        if len(edits) != len(stored):
             return
         yield from edits
         for name in ast.walk(node):
