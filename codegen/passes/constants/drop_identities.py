@@ -91,8 +91,9 @@ def _kept(node: ir.Node) -> ir.Value | None:
         return None
     if test is not None and test(node):
         return first
-    if (source := read_in_order(node) or _split_before(node)) is not None:
-        return source
+    found = read_in_order(node) or _split_before(node) or _chosen(node)
+    if found is not None:
+        return found
     neutral = neutral_of(node.op_type)
     if neutral is None or len(node.inputs) != 2:
         return None
@@ -101,6 +102,17 @@ def _kept(node: ir.Node) -> ir.Value | None:
         return first
     swapped = node.op_type in _COMMUTATIVE and _is_number(first, neutral)
     return second if swapped else None
+
+
+def _chosen(node: ir.Node) -> ir.Value | None:
+    """What a Where with a known condition takes all elements from."""
+    tensor = constant(node.inputs[0]) if node.op_type == "Where" else None
+    if tensor is None or tensor.size != 1:
+        return None
+    kept = node.inputs[1 if tensor.numpy().item() else 2]
+    if kept is None or not proven_equal(kept, node.outputs[0]):
+        return None  # it broadcasts
+    return kept
 
 
 def _always(_node: ir.Node) -> bool:

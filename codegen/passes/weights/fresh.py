@@ -214,11 +214,17 @@ def _behind(node: ir.Node) -> ir.Node | None:
 
 def _matrices(node: ir.Node) -> list[ir.Value]:
     """The weights of a layer that are no vectors: initializers of two axes or more."""
-    values = [v for v in node.inputs if v is not None and v.const_value is not None]
-    return [
-        value
-        for value in values
-        if (tensor := value.const_value) is not None
-        and tensor.dtype.is_floating_point()
-        and sum(size != 1 for size in tensor.shape.numpy()) > 1
-    ]
+    given = [v for v in node.inputs if v is not None]
+    return [v for v in given if (held := v.const_value) is not None and is_matrix(held)]
+
+
+def is_matrix(tensor: ir.TensorProtocol) -> bool:
+    """Whether it holds floats, along two axes or more."""
+    floats = tensor.dtype.is_floating_point()
+    return floats and sum(size != 1 for size in tensor.shape.numpy()) > 1
+
+
+def matrices_beside(vector: ir.Value) -> set[ir.Value]:
+    """The matrices of the layers that read a vector, or of the next on one side."""
+    nearest = (next(_neighbours(node), None) for node, _ in vector.uses())
+    return {matrix for found in nearest if found for matrix in _matrices(found[1])}

@@ -28,7 +28,13 @@ from burnish.codegen.account import Account
 from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.weights.fresh import Use, fresh_apart, own_copy
+from burnish.codegen.passes.weights.fresh import (
+    Use,
+    fresh_apart,
+    is_matrix,
+    matrices_beside,
+    own_copy,
+)
 from burnish.codegen.scopes import is_placed, scope_of
 from burnish.codegen.weights import constants, origin
 
@@ -234,6 +240,21 @@ def _is_read_again(weight: ir.Value, copy: ir.Value, parameters: list[str]) -> b
     )
 
 
+def _is_one_layers(weight: ir.Value, copy: ir.Value) -> bool:
+    """Whether two equal weights are one, where no scope tells of their modules.
+
+    Trained matrices are never equal by chance; a vector is of a matrix' layer.
+    """
+    readers = [node for value in (weight, copy) for node, _ in value.uses()]
+    if any(_path(node) for node in readers if node.op_type != "Identity"):
+        return False
+    tensor = weight.const_value
+    if tensor is not None and is_matrix(tensor):
+        values = tensor.numpy()
+        return not (values == values.flat[0]).all()
+    return bool(matrices_beside(weight) & matrices_beside(copy))
+
+
 def _is_called_again(one: _Path, other: _Path, parameters: list[str]) -> bool:
     """Whether the modules of two paths are one but for the counts of its calls.
 
@@ -274,12 +295,17 @@ def _by_path(value: ir.Value) -> dict[_Path, list[Use]]:
     return places
 
 
+def _is_vectors(copy: ir.Node) -> bool:
+    tensor = None if copy.inputs[0] is None else copy.inputs[0].const_value
+    return tensor is None or not is_matrix(tensor)
+
+
 def _by_names(model: ir.Model, account: Account, parameters: list[str]) -> bool:
     """Replace an Identity of a weight whose name is another weight's by that weight."""
     changed = False
-    for node in g.all_nodes(model):
-        if node.domain != "" or node.op_type != "Identity":
-            continue
+    copies = [n for n in g.all_nodes(model) if n.op_type == "Identity" and not n.domain]
+    copies.sort(key=_is_vectors)  # a vector's layer is known by its matrix
+    for node in copies:
         weight, output = node.inputs[0], node.outputs[0]
         name = output.name or ""
         tensor = None if weight is None else weight.const_value
@@ -291,6 +317,9 @@ def _by_names(model: ir.Model, account: Account, parameters: list[str]) -> bool:
         if not _PARAMETER.fullmatch(name) and not is_folded:
             continue
         if is_folded and _is_read_again(weight, output, parameters):
+            continue
+        if is_folded and _is_one_layers(weight, output):
+            changed |= g.forward(node, weight)
             continue
         copy = origin.copied(tensor, [origin.use(node, 0)])
         output.name = None

@@ -199,6 +199,11 @@ KEPT = {
     "a real cast": ("h = Cast<to=11>(x) y = Cast<to=1>(h)", {}),
     "a reshape": ("y = Reshape(x, z)", {"z": np.array([2, 24])}),
     "dropout": ("y = Dropout(x)", {}),
+    "a choice that broadcasts": (
+        "y = Where(c, z, x)",
+        {"c": np.array(True), "z": np.float32([7])},
+    ),
+    "a choice by element": ("y = Where(c, x, z)", {"c": [True] * 8, "z": X + 1}),
     "the only way from input to output": ("y = Identity(x)", {}),
 }
 
@@ -233,6 +238,19 @@ def test_identities_go(call, weights, form):
     left, _ = twin(model, passes.drop_identities, x=X)
     assert left == ["Neg"]
     assert model.graph.outputs[0].name == "y"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [("c = Not(t)", "Where(c, z, x)"), ("c = Identity(t)", "Where(c, x, z)")],
+)
+def test_a_choice_that_is_known_goes(call):
+    """Keras' loops ask at each step whether the sequence has ended."""
+    text = f"{call[0]} h = {call[1]} y = Neg(h)"
+    weights = {"t": np.array(True), "z": np.float32([7])}
+    steps = (passes.fold_constants, passes.drop_identities)
+    left, _ = twin(model_of(text, weights=weights, x="2,3,8"), *steps, x=X)
+    assert left == ["Neg"]
 
 
 @pytest.mark.parametrize(("op_type", "number"), [("Mul", 1), ("Div", 1), ("Sub", 0)])

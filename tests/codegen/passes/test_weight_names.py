@@ -129,6 +129,45 @@ def test_a_matrix_folded_for_each_call_of_a_module_stays_one():
     assert untied("/layer_1/fc", "layer_1.norm.bias")
 
 
+def _unscoped(matrix: np.ndarray, bias: np.ndarray) -> ir.Model:
+    """Two steps that read a matrix and its bias, the second one copies of both."""
+    text = """c = Identity(b) k = Identity(w) a = MatMul(x, w) d = Add(a, b)
+        e = Relu(d) f = MatMul(e, k) y = Add(f, c)"""
+    model = model_of(text, weights={"w": matrix, "b": bias}, x="2, 3")
+    model.graph.initializers["w"].name = "onnx::MatMul_3"
+    model.graph.initializers["b"].name = "onnx::Add_4"
+    for node, name in zip(model.graph, ("onnx::Add_8", "onnx::MatMul_7"), strict=False):
+        node.outputs[0].name = name
+    return model
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["trained", "fresh"])
+def test_copies_outside_of_all_modules_are_one_layers_by_its_matrix(fresh: bool):
+    """Keras reads a cell's weights again at each step, and has no scopes."""
+    matrix = RANDOM.normal(size=(3, 3)).astype(np.float32)
+    bias = np.zeros(3, np.float32) if fresh else np.float32([1, 2, 3])
+    model = _unscoped(matrix, bias)
+    assert untie_weights(model, Account())
+    assert [n.op_type for n in model.graph] == [
+        "MatMul",
+        "Add",
+        "Relu",
+        "MatMul",
+        "Add",
+    ]
+    assert {n.inputs[1].name for n in model.graph if len(n.inputs) > 1} == {
+        "onnx::MatMul_3",
+        "onnx::Add_4",
+    }
+
+
+def test_copies_outside_of_all_modules_are_untied_where_matrices_are_fresh():
+    model = _unscoped(np.ones((3, 3), np.float32), np.float32([1, 2, 3]))
+    assert untie_weights(model, Account())
+    found = [node.inputs[1].name for node in model.graph if len(node.inputs) > 1]
+    assert len(set(found)) == 4
+
+
 def test_fresh_weights_of_any_modules_are_untied_by_scope():
     text = """a = Mul(x, ones) b = Add(a, zeros) c = Add(b, zeros) d = Mul(c, uneven)
         e = Mul(d, uneven) y = Add(e, zeros)"""
