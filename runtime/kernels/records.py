@@ -64,6 +64,14 @@ RECORDS = (
         "low high",
     ),
     _record(
+        "conv_planes",
+        "x weight bias places out space",
+        "images height width channels x_image x_channel x_row x_column out_height "
+        "out_width stride0 stride1 before0 before1 span0 span1 phases pitch "
+        "window_rows unit_rows unit_columns sums groups nr out_step act room",
+        "low high",
+    ),
+    _record(
         "narrow",
         "x weight bias residual out from to tiles runs",
         "n_tiles outs row blocks x_step weight_step out_step act",

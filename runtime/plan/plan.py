@@ -41,7 +41,7 @@ _RECORD = 8 * WORDS
 
 _KINDS = (
     *("gemv", "small_panels", "rounded_sequences", "sample_loops"),
-    *("winograd", "winograd_gradients"),
+    *("planes", "winograd", "winograd_gradients"),
 )
 """Kinds of steps that can be left out, beside rules and operators' kernels."""
 

@@ -41,3 +41,49 @@ INLINE void turn(vec *rows) {
     swap_squares(8, rows);
 #endif
 }
+
+// Some rows and columns, one by one: y[i][j] = x[j][i].
+INLINE void turn_some(const float *x, int64_t xc, float *y, int64_t yr, int64_t rows,
+                      int64_t columns) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) y[i * yr + j] = x[i + j * xc];
+}
+
+// WIDTH rows of so many columns, at most WIDTH.
+INLINE void turn_square(const float *x, int64_t xc, float *y, int64_t yr,
+                        const int64_t columns) {
+    vec square[WIDTH];
+    UNROLLED for (int j = 0; j < WIDTH; j++)
+        square[j] = j < columns ? load(x + j * xc) : (vec){0};
+    turn(square);
+    UNROLLED for (int i = 0; i < WIDTH; i++) {
+        if (columns == WIDTH)
+            store(y + i * yr, square[i]);
+        else
+            store_some(y + i * yr, square[i], columns);
+    }
+}
+
+// x is contiguous along rows, y along columns. The last rows are in a square with some
+// before them, which are written twice.
+static inline void turned(const float *x, int64_t xc, float *y, int64_t yr, int64_t rows,
+                   int64_t columns) {
+    if (rows < WIDTH) {
+        turn_some(x, xc, y, yr, rows, columns);
+        return;
+    }
+    const int64_t last = rows - WIDTH;
+    for (int64_t next = 0; next < rows; next += WIDTH) {
+        const int64_t i = next < last ? next : last;
+        for (int64_t j = 0; j < columns; j += WIDTH) {
+            const float *from = x + i + j * xc;
+            float *to = y + i * yr + j;
+            if (columns - j >= WIDTH)
+                turn_square(from, xc, to, yr, WIDTH);
+            else if (columns - j > WIDTH / 4)
+                turn_square(from, xc, to, yr, columns - j);
+            else
+                turn_some(from, xc, to, yr, WIDTH, columns - j);
+        }
+    }
+}

@@ -42,7 +42,7 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         *("kernels", "winograd", "gradients", "along_gradients", "halo", "in_place"),
         *("quantized", "rounded_sequences", "codes", "same", "gemv", "by_sample"),
         *("tiles", "optimizer_kernels", "draws", "whole", "gathers", "bf16"),
-        *("support_vectors", "narrow", "sampled", "fourier"),
+        *("support_vectors", "narrow", "planes", "sampled", "fourier"),
     )
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     ops = Path(__file__).parents[1] / "ops"

@@ -34,6 +34,7 @@ from burnish.plan.cpu.convolution.phases import (
     of_phases,
     phase_weight,
 )
+from burnish.plan.cpu.convolution.planes import is_of_planes, planes
 from burnish.plan.cpu.convolution.weights import (
     Small,
     Unpacked,
@@ -195,6 +196,10 @@ def _dense(
         layout = maps_layout(b, x)
         source = b.spot(x, layout)
         narrow(b, node, w, x, source, layout, weight, bias, *residual)
+        return
+    is_plain = is_alone and not residual
+    if isinstance(weight, Constant) and is_plain and is_of_planes(b, x, w, bias):
+        planes(b, node, w, x, weight, bias)
         return
     if not g.are_blocks:
         _check_finite(b, x)
