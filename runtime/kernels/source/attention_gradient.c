@@ -101,9 +101,10 @@ static one_head head_of(const attention_gradient_record *r, const call *c,
     };
 }
 
-// What m queries from t on and n keys from `start` on give each other.
+// What m queries from t on and n keys from `start` on, of `all` in the block, give each other.
 static void block(const attention_gradient_record *r, const one_head *h,
-                  const space_of_share *s, int64_t t, int64_t m, int64_t start, int64_t n) {
+                  const space_of_share *s, int64_t t, int64_t m, int64_t start, int64_t n,
+                  int64_t all) {
     const float *q = h->q + t * r->q_row, *g = h->g + t * r->g_row;
     const int64_t wide = whole(n);
     times_panels(q, r->q_row, m, r->size, s->keys_turned, wide, s->weights, wide);
@@ -125,7 +126,8 @@ static void block(const attention_gradient_record *r, const one_head *h,
         for (int64_t j = 0; j < wide; j += WIDTH)
             store(d + j, load(w + j) * (load(d + j) - level) * (float)r->scale);
     }
-    times_panels(s->dscores, wide, m, n, s->keys, s->size, s->sums, s->size);
+    const panels_of_rows keys = {s->keys, n, all * LANES};
+    products(m, s->dscores, wide, 1, keys, s->size, s->sums, s->size);
     for (int64_t i = 0; i < m; i++) {
         float *row = h->dq + (t + i) * r->dq_row;
         if (start)
@@ -169,7 +171,9 @@ void attention_gradient(const void *record, const call *c, int64_t part, int64_t
                     head_of(r, c, drop, batch, group * r->shared + shared);
                 for (int64_t t = 0; t < r->queries; t += QUERIES) {
                     const int64_t m = r->queries - t < QUERIES ? r->queries - t : QUERIES;
-                    if (!r->is_causal || start < t + m) block(r, &h, &s, t, m, start, n);
+                    const int64_t left = t + m - start;  // keys that the last query sees
+                    const int64_t seen = r->is_causal && left < n ? left : n;
+                    if (seen > 0) block(r, &h, &s, t, m, start, seen, n);
                 }
             }
             for (int64_t j = 0; j < n; j++) {

@@ -26,6 +26,9 @@ LONG = 1 << 18
 """Pairs of a query and a key from which on a planned step computes scores again for its
 gradients: with fewer of them, reading stored ones is up to a tenth of a step faster."""
 
+LONG_CAUSAL = 1 << 15
+"""The same where half of the pairs need no scores, but would be stored."""
+
 
 @composed
 def scaled_dot_product_attention(
@@ -56,7 +59,7 @@ def scaled_dot_product_attention(
     heads = q.shape
     if (y := _by_kernels(q, k, v, attn_mask, is_causal, scale, softcap)) is not None:
         return y
-    if _is_kept(q, k, v, attn_mask, softcap):
+    if _is_kept(q, k, v, attn_mask, is_causal, softcap):
         scale = q.shape[-1] ** -0.5 if scale is None else scale
         options = {"scale": float(scale), "is_causal": is_causal}
         return attended_heads(q, k, v, attn_mask, **options)[0]
@@ -80,7 +83,7 @@ def dropped_attention(q: Any, k: Any, v: Any, mask: Any, *, p: float) -> Any:
     device = q.device if isinstance(q, Variable) else Device.of(q)
     keep = keep_mask((*q.shape[:-1], k.shape[-2]), 1 - p, device)
     factor = 1 / (1 - p) if p < 1 else 1.0
-    if not _is_kept(q, k, v, mask, 0.0):
+    if not _is_kept(q, k, v, mask, False, 0.0):
         return matmul(dropped(attention_weights(q, k, mask), keep, factor=factor), v)
     options = {"scale": q.shape[-1] ** -0.5, "is_causal": False}
     return attended_heads(q, k, v, mask, keep, **options, keep_factor=factor)[0]
@@ -220,14 +223,17 @@ def _by_kernels(
     return q.wrap(y, q.device)
 
 
-def _is_kept(q: Any, k: Any, v: Any, mask: Any, softcap: float) -> bool:
+def _is_kept(
+    q: Any, k: Any, v: Any, mask: Any, is_causal: bool, softcap: float
+) -> bool:
     """Whether kernels give attention and its gradient without the scores."""
     if softcap > 0 or not all(isinstance(part, Variable) for part in (q, k, v)):
         return False
     tape = recording.tape
     if library_of(q) is not np or (tape is not None and not tape.is_step):
         return False
-    if tape is not None and q.shape[-2] * k.shape[-2] < LONG:
+    least = LONG_CAUSAL if is_causal else LONG
+    if tape is not None and q.shape[-2] * k.shape[-2] < least:
         return False
     if all(part.node is None for part in (q, k, v)) or recording.paused:
         return False

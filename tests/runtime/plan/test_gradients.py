@@ -312,6 +312,37 @@ def test_attention_of_long_sequences(mask, shared):
     assert "softmax" not in report
 
 
+@pytest.mark.parametrize("queries", [181, 182, 300])
+def test_causal_attention_of_fewer_pairs(queries):
+    """Blocks of keys end where their last query's do, and so do the scores' sums."""
+    random = np.random.default_rng(queries)
+    q, k, v = (normal(random, 2, 3, queries, size) for size in (9, 9, 6))
+    k[:, :, -1] = 1e6  # nobody but the last query sees it
+
+    def function(q, k, v):
+        q, k, v = (part * 1.0 for part in (q, k, v))
+        return ops.scaled_dot_product_attention(q, k, v, is_causal=True)[:, :, :-1]
+
+    report = exact(function, q, k, v)
+    assert "nothing eagerly" in report
+    assert "softmax" not in report
+
+
+def test_causal_attention_stores_no_scores_from_fewer_pairs_on():
+    held = Held({"x": normal(np.random.default_rng(1), 256, 16)}, np.float32)
+    held.to("cpu:autodiff")
+
+    @burnish.compile
+    def step(is_causal):
+        y = ops.scaled_dot_product_attention(*3 * [held.x], is_causal=is_causal)
+        optim.SGD().step(0.1, held, ops.square(y).mean().backward())
+
+    for is_causal in (True, False):
+        step(is_causal)
+        kinds = {each.kind for each in step._steps.known[-1]._plan.steps}
+        assert ("attention_gradient" in kinds) == is_causal
+
+
 def test_long_sequences_store_no_scores():
     model = nn.MultiheadAttention(32, 4, batch_first=True).to("cpu:autodiff")
     optimizer = optim.SGD()
