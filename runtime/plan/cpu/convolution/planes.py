@@ -38,6 +38,9 @@ _COLUMNS = 8
 _FAR = 256 << 10
 """Bytes of weights that do."""
 
+_LOAD = 0.3
+"""Of a product's time, what a load of a vector of weights or of a number delays it."""
+
 _TILE = 80
 """Products that take as long as what each tile does besides."""
 
@@ -137,10 +140,10 @@ def _blocks_of_tile(rows: list[int], count: int, columns: int, sums: int) -> int
     """
 
     def cost(nr: int) -> float:
-        """Products of blocks, or loads, whichever are more; eight are under way."""
+        """Products of blocks, at least the eight that are under way, and loads."""
         tiles = -(-columns // rows[nr])
         height = columns / tiles
-        each = sums * max(nr * height, 8, nr + height) + _TILE
+        each = sums * (max(nr * height, 8) + _LOAD * (nr + height)) + _TILE
         return count // nr * tiles * each
 
     return min((nr for nr in (1, 2, 3, 4) if rows[nr] and count % nr == 0), key=cost)
