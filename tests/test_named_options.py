@@ -87,6 +87,14 @@ def _options(of: argparse.ArgumentParser) -> set[str]:
     return {name for action in of._actions for name in action.option_strings}
 
 
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """What a source file names something with: strings, arguments and fields."""
+    kept = (ast.JoinedStr, ast.Constant, ast.FunctionDef, ast.AnnAssign)
+    tree = ast.parse(path.read_text("utf-8"))
+    return tuple(node for node in ast.walk(tree) if isinstance(node, kept))
+
+
 def _texts(path: Path) -> Iterator[str]:
     """The page, or the strings of a source file: f-strings without what they insert."""
     content = path.read_text("utf-8")
@@ -94,7 +102,7 @@ def _texts(path: Path) -> Iterator[str]:
         yield content
         return
     inside: set[int] = set()
-    for node in ast.walk(ast.parse(content)):
+    for node in _nodes(path):
         if isinstance(node, ast.JoinedStr):
             parts = [p for p in node.values if isinstance(p, ast.Constant)]
             inside.update(map(id, parts))
@@ -108,7 +116,7 @@ def _parameters() -> frozenset[str]:
     """Names that something in Burnish takes by keyword, and fields of its classes."""
     names: set[str] = set()
     for path in [*SOURCE, *sorted((ROOT / "models").rglob("*.py"))]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.FunctionDef):
                 taken = node.args
                 names |= {a.arg for a in (*taken.args, *taken.kwonlyargs)}
@@ -117,30 +125,30 @@ def _parameters() -> frozenset[str]:
     return frozenset(names)
 
 
-@pytest.mark.parametrize("path", [*SOURCE, *PAGES], ids=lambda p: p.name)
-def test_options_that_are_named_exist(path: Path) -> None:
-    commands = _commands()
-    every = set().union(*commands.values(), _options_of_programs())
-    for text in _texts(path):
-        for option in OPTION.findall(text):
-            near = OTHERS.get(option, "\0")
-            assert option in every or near in text.lower(), (option, text[:200])
-        for name, rest in COMMAND.findall(text):
-            for option in OPTION.findall(rest) if name in commands else ():
-                assert option in commands[name], (name, option, rest)
-
-
 #: Cells of Burnish run in test_burn_to_burnish.py; others name other libraries.
 _TABLE = ROOT / "docs" / "burn-to-burnish.md"
 
 
-@pytest.mark.parametrize(
-    "path", [*SOURCE, *(p for p in PAGES if p != _TABLE)], ids=lambda p: p.name
-)
-def test_arguments_that_are_named_exist(path: Path) -> None:
-    for text in _texts(path):
-        for name in ARGUMENT.findall(text):
-            assert name in _parameters() or name in OF_OTHERS, (name, text[:200])
+# One test: each would parse the whole source again in a process of its own.
+def test_options_and_arguments_that_are_named_exist() -> None:
+    commands = _commands()
+    every = set().union(*commands.values(), _options_of_programs())
+    arguments = _parameters() | OF_OTHERS.keys()
+    wrong = []
+    for path in [*SOURCE, *PAGES]:
+        for text in _texts(path):
+            for option in OPTION.findall(text):
+                near = OTHERS.get(option, "\0")
+                if option not in every and near not in text.lower():
+                    wrong.append((path, option, text[:200]))
+            for name, rest in COMMAND.findall(text):
+                for option in OPTION.findall(rest) if name in commands else ():
+                    if option not in commands[name]:
+                        wrong.append((path, f"{name} {option}", text[:200]))
+            for name in ARGUMENT.findall(text) if path != _TABLE else ():
+                if name not in arguments:
+                    wrong.append((path, f"{name}=", text[:200]))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: p.name)
