@@ -24,6 +24,8 @@ class Expression:
     parts: ClassVar[tuple[str, ...]] = ()
 
     def children(self) -> tuple[Expression, ...]:
+        if not self.parts:  # most are leaves
+            return ()
         found: list[Expression] = []
         for name in self.parts:
             held = getattr(self, name)
@@ -172,7 +174,8 @@ def walk(*expressions: Expression) -> Iterator[Expression]:
     while waiting:
         expression = waiting.pop()
         yield expression
-        waiting += expression.children()[::-1]
+        if below := expression.children():
+            waiting += below[::-1]
 
 
 def exchanged(values: Mapping[Any, Expression]) -> Change:

@@ -74,6 +74,18 @@ def outline_of_any_size(statements: Iterable[Statement]) -> Hashable:
     return _OfAnySize({}).parts(statements)
 
 
+def outline_of_any_weights(
+    statements: Iterable[Statement], *ends: Iterable[Value]
+) -> Hashable:
+    """Equal where the same is done to values that are alike, with weights alike.
+
+    ends: values in order, such as inputs and results.
+    """
+    walk = _OfAnyWeights({})
+    done = walk.parts((tuple(statements), *map(tuple, ends)))
+    return done, tuple((value.dtype, value.shape) for value in walk.numbers)
+
+
 class _Traversal:
     """The canonical traversal. numbers: of the values that have been met."""
 
@@ -112,6 +124,19 @@ class _Traversal:
     def plain(self, value: object) -> Hashable:
         """A leaf that is not a node: an operator, a number."""
         return repr(value)
+
+
+class _OfAnyWeights(_Traversal):
+    """The traversal to which all weights of one dtype and shape are alike."""
+
+    def node(self, node: Statement | Expression | Block) -> Hashable:
+        match node:
+            case Weight(trained=trained, dtype=dtype, shape=shape):
+                return "weight", trained, dtype, shape
+            case Layer(kind=kind, args=args, options=options, weights=weights):
+                held = tuple((name, self.part(w)) for name, w in weights.items())
+                return kind, repr((args, options)), held, self.parts(node.inputs)
+        return super().node(node)
 
 
 class _OfAnySize(_Traversal):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import wraps
@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from burnish import nn
 from burnish.codegen.arrange.analysis.shape_contracts import contract, merged
+from burnish.codegen.arrange.analysis.structural_hash import outline_of_any_weights
 from burnish.codegen.arrange.analysis.ties import extend_ties, reached
 from burnish.codegen.arrange.classes.as_layer import (
     Declined,
@@ -18,6 +19,7 @@ from burnish.codegen.arrange.classes.as_layer import (
     Submodule,
     function_part,
 )
+from burnish.codegen.arrange.classes.attention_trial import AttentionForm
 from burnish.codegen.arrange.classes.bind import (
     Body,
     Hints,
@@ -42,7 +44,7 @@ from burnish.codegen.arrange.classes.members import (
     uses_of,
     weights_say,
 )
-from burnish.codegen.arrange.classes.multihead import attention, may_be
+from burnish.codegen.arrange.classes.multihead import attention, may_be, multihead
 from burnish.codegen.arrange.classes.sequence_axes import with_lengths
 from burnish.codegen.arrange.rerolling.statements import rolled
 from burnish.codegen.arrange.scopes.group_kind import (
@@ -132,6 +134,7 @@ class Builder:
         self.reasons = reasons
         self.table = ClassTable()
         self.built: dict[tuple[object, ...], Submodule | Declined | None] = {}
+        self.forms: dict[Hashable, AttentionForm | None] = {}
         self.interfaces = Interfaces.of(self.block)
         results = (r for r in self.block.results if isinstance(r, Weight))
         statements = self.block.statements
@@ -304,7 +307,13 @@ class Builder:
             return None
         inputs, local = self.interfaces.inputs(group)
         sizes = [Assign((value,), (), size) for value, size in local.items()]
-        return attention([*sizes, *statements], inputs, self.interfaces.outputs(group))
+        statements = [*sizes, *statements]
+        outputs = self.interfaces.outputs(group)
+        kind = outline_of_any_weights(statements, inputs, outputs)
+        if kind not in self.forms:
+            self.forms[kind] = multihead(statements, inputs, outputs)
+        found = self.forms[kind]
+        return found and attention(statements, inputs, outputs, found)
 
     def _twins(self, statement: If, body: Body) -> If:
         """An If whose branches are equal modules with weights of their own."""

@@ -122,12 +122,12 @@ class Attention(Submodule):
 
 
 def attention(
-    statements: Sequence[Statement], inputs: Sequence[Value], outputs: Sequence[Value]
-) -> Attention | None:
-    """The statements as the layer, if they are one."""
-    found = multihead(statements, inputs, outputs)
-    if found is None:
-        return None
+    statements: Sequence[Statement],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    found: AttentionForm,
+) -> Attention:
+    """The statements as the layer that they were found to be."""
     weights = weights_of(statements, found.order)
     options: list[tuple[str, Expression]] = []
     if "in_proj_bias" not in dict(weights):

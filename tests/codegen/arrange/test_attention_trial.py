@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from burnish import ops
+from burnish.codegen.arrange.classes import builder
 from burnish.codegen.arrange.classes.multihead import multihead
 from burnish.codegen.program import Assign
+from tests.codegen.arrange.test_structure import encoder, text_of
 from tests.harness.program_text import parsed
 
 TEXT = """
@@ -95,3 +100,17 @@ def test_a_scale_that_half_precision_rounds_is_the_layer_s(
     text = lines.replace(named[0], HALVES.format(scale))
     text = text.replace("bias=False", "bias=False, dtype='float16'")
     assert (recognized_in(text) is not None) == is_layer
+
+
+def test_layers_alike_are_tried_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[object] = []
+
+    def noted(*given: Any) -> Any:
+        tried.append(given)
+        return multihead(*given)
+
+    monkeypatch.setattr(builder, "multihead", noted)
+    assert "nn.MultiheadAttention(" in text_of(encoder(3), tmp_path)
+    assert len(tried) == 1
