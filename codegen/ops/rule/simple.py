@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -15,7 +16,7 @@ def called(
     op_type: str,
     function: str,
     operand: str,
-    attributes: dict[str, float | str] | None = None,
+    attributes: Mapping[str, float | str] | None = None,
     **declared: Any,
 ) -> None:
     """Declare an operator of one input that is a function of `burnish.ops`.
