@@ -85,11 +85,15 @@ class Room:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """In the `with` block no other graphs are made; the GPU is idle at its ends."""
+        """In the `with` block no other graphs are made; the GPU is idle at its ends.
+
+        What eager calls have let go of goes back to the GPU, for the graphs' own pool.
+        """
         import cupy
 
         with self._lock, _alone, cupy.cuda.Device(self.index):
             cupy.cuda.runtime.deviceSynchronize()
+            cupy.get_default_memory_pool().free_all_blocks()
             yield
             cupy.cuda.runtime.deviceSynchronize()
 
