@@ -15,7 +15,7 @@ from burnish.backend.cuda.attention.attention import (
     attention_gradient,
 )
 from burnish.backend.cuda.elementwise import fused
-from burnish.backend.cuda.elementwise.casts import cast_all, copy_all
+from burnish.backend.cuda.elementwise.casts import cast_all, copy_all, turned_all
 from burnish.backend.cuda.elementwise.scaling import Scale
 from burnish.backend.cuda.norms import channels, moved, rows
 from burnish.learner import Learner, Supervised
@@ -182,6 +182,19 @@ def test_many_arrays_in_one_launch():
     copy_all([(one, other), (other, one)])  # each has what the other had
     np.testing.assert_array_equal(cupy.asnumpy(other), arrays[0])
     np.testing.assert_array_equal(cupy.asnumpy(one), arrays[0] + 1)
+
+
+def test_many_arrays_are_turned_in_one_launch():
+    rng = np.random.default_rng(0)
+    shapes = [(3, 5, 2, 2), (0, 4, 3), (64, 8, 3, 3), (70, 129, 7), (2, 1, 5)]
+    shapes += [(i, 3, 2) for i in range(1, 100)]
+    arrays = [rng.normal(size=shape).astype("f4") for shape in shapes]
+    for dtype in (np.dtype("f2"), BFLOAT16):
+        made = turned_all([cupy.asarray(a) for a in arrays], dtype)
+        for a, half in zip(arrays, made, strict=True):
+            assert half.dtype == dtype
+            assert layout.last(half) is half or not half.size
+            np.testing.assert_array_equal(cupy.asnumpy(half), a.astype(dtype))
 
 
 def test_an_overflow_is_noticed():

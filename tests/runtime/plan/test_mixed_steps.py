@@ -58,6 +58,11 @@ def cast_all(arrays, dtype, scale=None):
     return [a.astype(dtype) for a in arrays]
 
 
+def turned_all(arrays, dtype):
+    """Another memory order, so that a test sees whose result it is."""
+    return [np.asfortranarray(a.astype(dtype)) for a in arrays]
+
+
 def add_norm(x, z, weight, bias, eps, *, center, dtype, kept, half=None):
     total = x.astype("f4") if z is None else x.astype("f4") + z.astype("f4")
     y = total - total.mean(-1, keepdims=True) if center else total
@@ -73,6 +78,7 @@ def on_numpy(monkeypatch):
     monkeypatch.setattr(fused, "cast", lambda x, dtype: x.astype(dtype))
     monkeypatch.setattr(layout, "last", lambda x: x)
     monkeypatch.setattr(mixed, "cast_all", cast_all)
+    monkeypatch.setattr(mixed, "turned_all", turned_all)
     monkeypatch.setattr(summed, "add_norm", add_norm)
     monkeypatch.setattr(rounded, "cast_all", cast_all)
     monkeypatch.setattr(attended, "attended_for_gradient", lambda *given: None)
@@ -245,8 +251,28 @@ def test_a_rounded_parameter_is_made_once_until_it_changes():
     layer.weight.assign(np.zeros((2, 3), "f4"))
     given.forget(layer.weight)
     assert not rounded().numpy().any()
-    given.prepare([layer.weight])
-    assert list(given.parameters.values()) == [layer.weight]
+    given.prepare([(layer.weight, False)])
+    assert list(given.parameters.values()) == [(layer.weight, False)]
+
+
+def test_kernels_of_convolutions_are_rounded_with_channels_last():
+    given, layer = Mixed(BFLOAT16), nn.Conv2d(3, 4, 3)
+    x = Tensor(np.ones((1, 3, 5, 5), "f4"))
+
+    def rounded():
+        return given.given(ops.conv, (x, layer.weight), {})[0][1]
+
+    first = rounded()
+    assert list(given.parameters.values()) == [(layer.weight, True)]
+    given.forget(layer.weight)
+    given.prepare(given.parameters.values())
+    made = rounded()
+    assert made.data is not first.data
+    assert made.data.strides == turned_all([layer.weight.data], BFLOAT16)[0].strides
+    np.testing.assert_array_equal(made.numpy(), first.numpy())
+    given.forget(layer.weight)
+    given.prepare([(layer.weight, False)])  # of another layout: not taken
+    assert rounded().data.strides == first.data.strides
 
 
 def test_values_from_before_a_step_are_noticed():

@@ -1,4 +1,4 @@
-"""Many arrays in one launch: copied, cast, divided by a factor, or packed in one."""
+"""Many arrays in one launch: copied, cast, divided by a factor, turned or packed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel, wide
-from burnish.backend.cuda.layout import contiguous
+from burnish.backend.cuda.layout import contiguous, empty
 
 _THREADS, _PIECE, _MOST = 256, 2048, 100
+_TURNED = 80
+"""Arrays of a launch that turns them: kernels take 4 KB of arguments."""
 _BYTES = 1 << 14
 """Bytes that a block copies."""
 _ROOM = 64
@@ -35,6 +37,20 @@ def cast_all(arrays: list[Any], dtype: Any, scale: Any = None) -> list[Any]:
         run = _casts(kind, out, scaled=scale is not None)
         pairs = [(contiguous(arrays[i]), made[i]) for i in places]
         _launched(run, [(*p, p[0].size) for p in pairs], _PIECE, beside)
+    return made
+
+
+def turned_all(arrays: list[Any], dtype: Any) -> list[Any]:
+    """Arrays (N, C, *S) in C order with another floating dtype and channels last."""
+    made = [empty(array.shape, np.dtype(dtype)) for array in arrays]
+    groups: dict[Any, list[Any]] = {}
+    for x, y in zip(arrays, made, strict=True):
+        if x.size:
+            n, c = x.shape[:2]
+            row = contiguous(x), y, x.size, c, x.size // (n * c)
+            groups.setdefault(x.dtype, []).append(row)
+    for kind, rows in groups.items():
+        _launched(_casts(kind, np.dtype(dtype), turned=True), rows, _PIECE, (), _TURNED)
     return made
 
 
@@ -78,7 +94,13 @@ def copy_all(pairs: list[tuple[Any, Any]], scale: Any = None) -> None:
     _launched(run, given, _BYTES, beside)
 
 
-def _casts(kind: Any, out: Any, scaled: bool = False, weighed: bool = False) -> Any:
+def _casts(
+    kind: Any,
+    out: Any,
+    scaled: bool = False,
+    weighed: bool = False,
+    turned: bool = False,
+) -> Any:
     return kernel(
         "casts",
         element=ELEMENTS[kind.name],
@@ -86,17 +108,20 @@ def _casts(kind: Any, out: Any, scaled: bool = False, weighed: bool = False) -> 
         wide=wide(kind, out),
         scaled=scaled,
         weighed=weighed,
-        most=_MOST,
+        turned=turned,
+        most=_TURNED if turned else _MOST,
         piece=_PIECE,
     )
 
 
-def _launched(run: Any, rows: list[Any], piece: int, beside: tuple[Any, ...]) -> None:
-    """rows: source, target and number of elements; a block takes a piece."""
-    for start in range(0, len(rows), _MOST):
-        some = rows[start : start + _MOST]
-        table, blocks = np.zeros((4, _MOST), np.int64), 0
-        for i, (x, y, size) in enumerate(some):
-            table[:, i] = x.data.ptr, y.data.ptr, size, blocks
+def _launched(
+    run: Any, rows: list[Any], piece: int, beside: tuple[Any, ...], most: int = _MOST
+) -> None:
+    """rows: source, target, number of elements, sizes; a block takes a piece."""
+    for start in range(0, len(rows), most):
+        some = rows[start : start + most]
+        table, blocks = np.zeros((len(some[0]) + 1, most), np.int64), 0
+        for i, (x, y, size, *sizes) in enumerate(some):
+            table[:, i] = x.data.ptr, y.data.ptr, size, blocks, *sizes
             blocks += -(-size // piece)
         run((blocks,), (_THREADS,), (by_value(table), len(some), *beside))

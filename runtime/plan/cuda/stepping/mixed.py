@@ -18,7 +18,7 @@ from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Gradients, Variable
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.elementwise import fused
-from burnish.backend.cuda.elementwise.casts import cast_all
+from burnish.backend.cuda.elementwise.casts import cast_all, turned_all
 from burnish.nn.core.param import Stored
 from burnish.operator import Operator
 from burnish.ops._kernels.slopes import dropped
@@ -88,13 +88,14 @@ class Mixed:
     """What a step's calls are given; dtype is that of half precision.
 
     A rounded value is kept as long as what it is made of, and serves every call.
-    parameters: those that were rounded, which `prepare` does in one launch.
+    parameters: those that were rounded, and whether with channels last, which `prepare`
+    does in two launches.
     """
 
     def __init__(self, dtype: np.dtype[Any]):
         self.dtype = dtype
-        self.parameters: dict[int, Stored] = {}
-        self._made: dict[int, tuple[Any, Any]] = {}
+        self.parameters: dict[int, tuple[Stored, bool]] = {}
+        self._made: dict[int, tuple[Any, bool, Any]] = {}
         self._kept: dict[int, tuple[Any, Any, list[Variable]]] = {}
 
     def given(self, function: Any, args: Any, options: Any) -> Any:
@@ -111,13 +112,17 @@ class Mixed:
             return args, options
         return mapped((args, options), self.single)
 
-    def prepare(self, parameters: Iterable[Stored]) -> None:
+    def prepare(self, parameters: Iterable[tuple[Stored, bool]]) -> None:
         """Round parameters that a step is going to multiply, all at once."""
-        items = list(parameters)
-        arrays = [item.held for item in items]
-        made = cast_all(arrays, self.dtype)
-        for item, array, each in zip(items, arrays, made, strict=True):
-            self._made[id(item)] = array, each
+        groups: dict[bool, list[Stored]] = {False: [], True: []}
+        for item, is_turned in parameters:
+            groups[is_turned].append(item)
+        for is_turned, items in groups.items():
+            arrays = [item.held for item in items]
+            dtype = self.dtype
+            made = turned_all(arrays, dtype) if is_turned else cast_all(arrays, dtype)
+            for item, array, each in zip(items, arrays, made, strict=True):
+                self._made[id(item)] = array, is_turned, each
 
     def widened(self, gradients: Gradients, scale: Any = None) -> None:
         """Give parameters' gradients float32, divided by a factor if there is one.
@@ -157,10 +162,9 @@ class Mixed:
         is_turned = last and len(own.shape) > 2 and set(own.shape[2:]) != {1}
         options: dict[str, Any] = {"dtype": self.dtype, "last": is_turned}
         if isinstance(own, Stored) and own.scheme is None:
-            if not is_turned:
-                self.parameters[id(own)] = own
-            of, known_made = self._made.get(key, (None, None))
-            given = known_made if of is array else None
+            self.parameters[key] = own, is_turned
+            *of, known_made = self._made.get(key, (None, False, None))
+            given = known_made if of[0] is array and of[1] == is_turned else None
             made = rounded_parameter(own, **options, made=given)
         else:
             made = rounded(own, **options)

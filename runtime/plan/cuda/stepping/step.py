@@ -64,7 +64,7 @@ class StepPlan:
         self.reads_numbers = by_value
         self._is_noted = self._uses_old_values = False
         self._assigned: list[Stored] = []
-        self._rounds: list[Stored] = []  # to half precision, in every step
+        self._rounds: list[tuple[Stored, bool]] = []  # to half precision, in each step
         self._changed: list[Home] = []
         self._graph: Any = None
 

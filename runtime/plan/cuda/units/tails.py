@@ -96,8 +96,8 @@ class AddNorm:
 def tail(line: Line, readers: Readers, fixed: Any, is_half: bool) -> list[Line]:
     """A line and the one computed with it; none where there is no such one.
 
-    is_half: whether values are of half precision, in which GELU's tanh form differs
-    from it by less than a rounding.
+    is_half: whether values are of half precision, in which GELU's tanh form adds little
+    to the error that roundings make: 1 to 7 % of a transformer's in fp16.
     """
     call, behind = line.call, readers.get(line.place, [])
     if not line.plain or line.place < 0:
