@@ -25,6 +25,7 @@ from burnish.codegen.passes.constants.merge_branches import merge_branches
 from burnish.codegen.passes.cse.chain_concats import chain_concats
 from burnish.codegen.passes.cse.share_angles import share_angles
 from burnish.codegen.passes.cse.share_masks import share_masks
+from burnish.codegen.passes.cse.share_parts import share_parts
 from burnish.codegen.passes.fuse import fuse_known_forms
 from burnish.codegen.passes.graph import all_nodes, label, separate_names
 from burnish.codegen.passes.layout.channels_first import channels_first
@@ -54,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
     mark_folded,  # while names still show what constants were computed from
     unfold_weights,  # first: tied weights are recognized by names
     untie_weights,  # before the identities that tell of it are gone
+    share_parts,  # before parts are folded, which would train apart
     propagate_sizes,  # so that what changes no shape is seen to change none
     softmax_rows,  # before channels move and patterns ask for the axis
     drop_identities,  # so that patterns see real producers

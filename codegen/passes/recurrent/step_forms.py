@@ -84,12 +84,10 @@ def _lstm(root: ir.Node) -> Step | None:
         made = None if gates is None else g.maker_of(gates.value, "Add")
         if gates is None or made is None:
             continue
-        both = [_product(value) for value in made.inputs]
-        if both[0] is None or both[1] is None:
+        both = _summed(made)
+        if both is None:
             continue
-        of_h, of_x = both if _is_hidden(both[0], both[1], found["c"]) else both[::-1]
-        assert of_h is not None
-        assert of_x is not None
+        of_h, of_x = both if _is_hidden(*both, found["c"]) else both[::-1]
         if of_h.turn is not None:
             continue
         nodes = (*found.nodes, *gates.nodes, made)
@@ -98,13 +96,26 @@ def _lstm(root: ir.Node) -> Step | None:
     return None
 
 
+def _summed(made: ir.Node) -> tuple[Product, Product] | None:
+    """The two products in a sum; a bias behind both, as Keras has it, is of one."""
+    one, two = map(product_of, made.inputs)
+    if one is not None and two is not None:
+        return one, two
+    for inner, bias in (made.inputs, made.inputs[::-1]):
+        sum_ = g.maker_of(inner, "Add") if _is_vector(bias) else None
+        both = None if sum_ is None else _summed(sum_)
+        if both is not None and sum_ is not None and both[0].bias is None:
+            return replace(both[0], nodes=(*both[0].nodes, sum_), bias=bias), both[1]
+    return None
+
+
 def _is_hidden(one: Product, other: Product, c: ir.Value) -> bool:
     """Whether `one` is of h, which comes from where c comes from, else the first.
 
     PyTorch writes the product of h first; where both fit, the numbers are the same.
     """
-    if other.turn is not None:
-        return True
+    if one.turn is not None or other.turn is not None:
+        return other.turn is not None
     size = one.sizes[0] // 4
     if size not in (one.sizes[1], other.sizes[1]) or one.sizes[1] != other.sizes[1]:
         return one.sizes[1] == size
@@ -129,7 +140,7 @@ def _gru(root: ir.Node) -> Step | None:
             of_h = _blocks([found[f"{r[1]}r"], found[f"{z[1]}z"], found["hn"]])
             if of_x is None or of_h is None or of_x.order != of_h.order:
                 continue
-            x, h = _product(of_x.value), _product(of_h.value)
+            x, h = product_of(of_x.value), product_of(of_h.value)
             if x is None or h is None or h.turn is not None:
                 continue
             if h.value is not found["h"]:
@@ -197,14 +208,14 @@ def _sliced(gates: list[ir.Value], size: int) -> _Blocks | None:
     return _Blocks(tuple(node for node in nodes if node), value, tuple(order))
 
 
-def _product(value: ir.Value | None) -> Product | None:
+def product_of(value: ir.Value | None) -> Product | None:
     """How a value is a product with a weight."""
     node = g.maker_of(value)
     if node is None:
         return None
     if node.op_type == "Add" and not node.domain:
         for factor, bias in (node.inputs, node.inputs[::-1]):
-            inner = _product(factor) if _is_vector(bias) else None
+            inner = product_of(factor) if _is_vector(bias) else None
             if inner is not None and inner.bias is None:
                 return replace(inner, nodes=(*inner.nodes, node), bias=bias)
         return None
@@ -228,7 +239,7 @@ def _product(value: ir.Value | None) -> Product | None:
 
 def _turn(node: ir.Node) -> Product | None:
     """The rows of one step, taken from the product of a whole sequence."""
-    whole, index = _product(node.inputs[0]), g.constant(node.inputs[1])
+    whole, index = product_of(node.inputs[0]), g.constant(node.inputs[1])
     if whole is None or whole.turn is not None or g.attribute(node, "axis", 0) != 0:
         return None
     if index is None or len(index.shape) > 0 or len(whole.value.shape or ()) != 3:

@@ -1,8 +1,8 @@
 """Steps of one recurrent layer, written out one after the other, become the layer.
 
 Keras' layers on PyTorch's backend are exported so: one product of the whole sequence
-with the kernel, whose rows the steps read in turn. An author's loop over a cell has a
-product for each step instead, and stays a loop over the cell.
+with the kernel, whose rows the steps read in turn, or a product with each row. An
+author's loop over a cell has a product in the cell's module, and stays a loop.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from burnish.codegen.account import Account
 from burnish.codegen.ops.shapes.dims import axes_of
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.cells import Cell
-from burnish.codegen.passes.recurrent.step_forms import Product, Step, step_of
+from burnish.codegen.passes.recurrent.sequence_forms import layer_step_of
+from burnish.codegen.passes.recurrent.step_forms import Product, Step
 from burnish.codegen.passes.recurrent.written import written
 
-_PLACES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2)}
+_PLACES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """The places of ONNX's gates (i o f c; z r h) among PyTorch's (i f g o; r z n)."""
 
 
 def unrolled_layers(model: ir.Model, account: Account) -> bool:
     """Write every row of steps through a whole sequence as a layer."""
-    rows: dict[ir.Node, list[ir.Node]] = {}
+    rows: dict[tuple[ir.Value, ir.Value], list[ir.Node]] = {}
     for node in g.all_nodes(model):
-        step = step_of(node)
-        if step is not None and step.of_x.turn is not None:
-            rows.setdefault(step.of_x.node, []).append(node)
+        step = layer_step_of(node)
+        if step is not None:
+            rows.setdefault((step.of_x.value, step.of_x.matrix), []).append(node)
     changed = False
     for roots in rows.values():
         # again: a layer before this one may have replaced what the steps read
-        steps = [step for root in roots if (step := step_of(root)) is not None]
+        steps = [step for root in roots if (step := layer_step_of(root)) is not None]
         steps.sort(key=lambda step: step.of_x.turn or 0)
         if steps and _is_layer(steps):
             account.did(f"{steps[0].kind} of {len(steps)} steps", g.label(roots[0]))
@@ -49,7 +50,8 @@ def _is_layer(steps: list[Step]) -> bool:
     """Whether the steps are one cell's, through all of the sequence in turn."""
     first = steps[0]
     x = first.of_x.value.shape
-    if x is None or [step.of_x.turn for step in steps] != list(range(len(steps))):
+    turns = [step.of_x.turn for step in steps]
+    if x is None or len(x) != 3 or turns != list(range(len(steps))):
         return False
     return (
         x[0] == len(steps)
@@ -83,6 +85,7 @@ def _fits(step: Step) -> bool:
 def _are_alike(one: Step, other: Step) -> bool:
     return (
         (one.kind, one.order) == (other.kind, other.order)
+        and one.root.op_type == other.root.op_type
         and one.of_h.transposed == other.of_h.transposed
         and _are_equal(one.of_h.matrix, other.of_h.matrix)
         and _are_equal(one.of_h.bias, other.of_h.bias)
@@ -142,7 +145,8 @@ def _cell(step: Step) -> Cell:
         np.zeros_like(W[0, :, 0]) if b is None else b.numpy()[rows] for b in given
     ]
     B = None if given == [None, None] else np.concatenate(biases)[None]
-    return Cell(step.kind, W, R, B, linear_before_reset=step.kind == "GRU")
+    activation = step.root.op_type if step.kind == "RNN" else "Tanh"
+    return Cell(step.kind, W, R, B, step.kind == "GRU", activation)
 
 
 def _matrix(product: Product) -> np.ndarray:

@@ -23,6 +23,7 @@ from tests.codegen.passes import test_recurrent_loops as loops
 from tests.codegen.passes import test_recurrent_steps as steps
 from tests.codegen.passes import test_recurrent_unrolled as unrolled
 from tests.codegen.passes import test_repeats as repeats
+from tests.codegen.passes import test_share_parts as parts
 from tests.codegen.passes import test_spatial_sizes as spatial
 from tests.codegen.passes import test_views as views
 from tests.codegen.passes.forms import form
@@ -106,6 +107,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     "mark_folded": lambda: _folded("add_12", ROW, "full_1", "val_3"),
     "unfold_weights": lambda: _folded("exp", ROW, "scale"),
     "untie_weights": _merged,
+    "share_parts": lambda: form(parts.STEPS, weights={"b": parts.B}, x="3,2"),
     "propagate_sizes": lambda: form(views.SIZES["of an expand"][0], x="b,t,8"),
     "softmax_rows": lambda: form("y = Softmax<axis=2>(x)", opset=12, x="2,3,4"),
     "drop_identities": lambda: form("a = Identity(x) y = Relu(a)", x="2,4"),

@@ -39,6 +39,17 @@ def gru(t: int) -> str:
 
 LSTM = "".join(map(lstm, range(TIME)))
 GRU = "".join(map(gru, range(TIME)))
+SPLIT = """zero = Constant<value_ints=[0]>()
+    p0, p1, p2 = Split<axis=0, num_outputs=3>(x) """
+
+
+def rnn(t: int, activation: str) -> str:
+    """Step t of an RNN, whose product is of its row alone, as Keras has it."""
+    return f"""x{t} = Squeeze(p{t}, zero) kx{t} = MatMul(x{t}, St) k{t} = Add(kx{t}, e)
+    a{t} = MatMul(h{t}, Ut) s{t} = Add(k{t}, a{t}) h{t + 1} = {activation}(s{t}) """
+
+
+RNN = "".join(rnn(t, "Tanh") for t in range(TIME))
 STACK = "".join(f"u{t}s = Unsqueeze(h{t}, zero) " for t in range(1, TIME + 1))
 STACK += f"y = Concat<axis=0>({', '.join(f'u{t}s' for t in range(1, TIME + 1))})"
 LAST = "y = Identity(h3)"
@@ -52,6 +63,12 @@ LAYERS = {
     "LSTM, an h between": (PRODUCT + LSTM + "y = Add(h2, h3)", "[1]"),
     "LSTM without biases": (BARE + LSTM + LAST, "nn.LSTM(3, 4, bias=False)"),
     "GRU, every h": (PRODUCT + GRU + STACK, "y, _ = self.gru(x, "),
+    "RNN, every h": (SPLIT + RNN + STACK, "y, _ = self.rnn(x, "),
+    "RNN, the last h": (SPLIT + RNN + LAST, "_, h = self.rnn(x, "),
+    "RNN with relu": (
+        SPLIT + RNN.replace("Tanh", "Relu") + LAST,
+        'nonlinearity="relu"',
+    ),
     "GRU, the last h": (PRODUCT + GRU + LAST, "_, h = self.gru(x, "),
 }
 MISSES = {
@@ -62,14 +79,22 @@ MISSES = {
     "another matrix at one step": PRODUCT + LSTM.replace("h1, Rt", "h1, Ot") + LAST,
     "a step starts again": PRODUCT + LSTM.replace("sf1, c1", "sf1, c0") + LAST,
     "the product is read": PRODUCT + LSTM + "p = ReduceMax(k) y = Add(h3, p)",
+    "rows of a Split in another order": SPLIT.replace("p0, p1", "p1, p0") + RNN + LAST,
+    "an RNN's step is left out": SPLIT
+    + rnn(0, "Tanh")
+    + rnn(1, "Tanh")
+    + "y = Neg(h2)",
+    "other activations": SPLIT + RNN.replace("Tanh", "Relu", 1) + LAST,
     "a matrix is read": PRODUCT + LSTM + "p = ReduceMax(Rt) y = Add(h3, p)",
 }
 
 
 def steps(text: str, **shapes: str) -> Any:
+    size = int(shapes.get("x", f"{SIZE}").rpartition(",")[2])
     rng = np.random.default_rng(0)
     rows = (4 if "c0" in text else 3) * HIDDEN
-    held = {"Wt": (SIZE, rows), "Rt": (HIDDEN, rows), "b": (rows,), "d": (rows,)}
+    held = {"Wt": (size, rows), "Rt": (HIDDEN, rows), "b": (rows,), "d": (rows,)}
+    held |= {"St": (SIZE, HIDDEN), "Ut": (HIDDEN, HIDDEN), "e": (HIDDEN,)}
     held |= {"Ot": held["Rt"], "qb": (3 * HIDDEN,), "qd": (3 * HIDDEN,)}
     held |= {"Qt": (HIDDEN, 3 * HIDDEN), "Vt": (HIDDEN, 3 * HIDDEN)}
     weights = {k: rng.normal(size=v).astype(np.float32) for k, v in held.items()}
@@ -106,7 +131,23 @@ def test_a_layer_above_reads_the_one_below() -> None:
 
 @pytest.mark.parametrize("name", MISSES)
 def test_other_steps_stay(name: str) -> None:
-    stays(steps(MISSES[name]), "nn.LSTM(", "nn.GRU(")
+    stays(steps(MISSES[name]), "nn.LSTM(", "nn.GRU(", "nn.RNN(")
+
+
+def test_steps_of_a_module_stay_its_authors_loop() -> None:
+    model = steps(SPLIT + RNN + LAST)
+    for node in model.graph.node:
+        if node.op_type in ("Add", "MatMul", "Tanh"):
+            node.name = f"/cell/{node.output[0]}"
+    stays(model, "nn.RNN(")
+
+
+def test_a_layer_whose_input_is_of_its_own_size_knows_its_sequence() -> None:
+    text = PRODUCT + LSTM + LAST
+    swapped = re.sub(r"Add\((k\d), (a\d)\)", r"Add(\2, \1)", text)
+    assert swapped != text
+    for each in (text, swapped):
+        assert "nn.LSTM(4, 4)" in becomes(steps(each, x=f"{TIME},{BATCH},{HIDDEN}"))
 
 
 def test_a_state_that_broadcasts_stays() -> None:
