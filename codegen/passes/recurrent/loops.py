@@ -6,6 +6,7 @@ updates the last state, an LSTM's two, and collects the states.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -23,6 +24,9 @@ _MONOTONE = {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Identity", "Les
 _MONOTONE |= {"LessOrEqual", "Not"}
 _MOVES = having(Trait.VIEW | Trait.SELECTION) | {"Cast", "Concat", "Shape"}
 """They take sizes as they are: a number that follows two lengths is the length."""
+
+
+_WHOLE = (ir.DataType.INT32, ir.DataType.INT64)
 
 
 @dataclass
@@ -162,7 +166,8 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
         if going is not None and not going.item():
             return False
         continues = [
-            _continues(loop, i, run) for i in sorted({0, max(count - 2, 0), count - 1})
+            _continues(loop, i, run, {})
+            for i in sorted({0, max(count - 2, 0), count - 1})
         ]
     except Unknown:
         return False
@@ -173,46 +178,81 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
 
 
 def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
-    """Whether the loop has no condition, and its limit is the sequence's length.
+    """Whether the loop ends with the sequence, whose length is no number yet.
 
-    The limit is computed for two lengths, from the sizes that have the same name.
+    Its limit, or else what its condition reads, is computed for two lengths, from the
+    sizes that have the same name.
     """
+    if sequence.shape is None or str(sequence.shape[0]) == "None":
+        return False
+    length = str(sequence.shape[0])
     limit, going = loop.node.inputs[:2]
-    length = None if sequence.shape is None else str(sequence.shape[0])
-    if limit is None or going is not None or length == "None":
-        return False
-    if loop.body.outputs[0] is not loop.body.inputs[1]:
-        return False
-    read = [n for n in before(limit, {}) if n.op_type == "Shape" and not n.domain]
-    for count in (7, 12):
-        known = {}
-        for node in read:
-            dims = None if node.inputs[0] is None else node.inputs[0].shape
-            if dims is None:
+    always = loop.body.outputs[0] is loop.body.inputs[1]
+    try:
+        for count in (7, 12):
+            if always and limit is not None and going is None:
+                known = _sizes([limit], length, count)
+                if known is None or run(limit, known, _MOVES).item() != count:
+                    return False
+            elif limit is not None or not _ends_at(loop, length, count, run):
                 return False
-            sizes = [count if str(size) == length else size for size in dims]
-            held = node.attributes
-            part = slice(held.get_int("start", 0), held.get_int("end", len(sizes)))
-            known[node.outputs[0]] = np.array(
-                [size if isinstance(size, int) else -1 for size in sizes[part]],
-                np.int64,
-            )
-        try:
-            if run(limit, known, _MOVES).item() != count:
-                return False
-        except Unknown:
-            return False
+    except Unknown:
+        return False
     return True
 
 
-def _continues(loop: _Loop, step: int, run: Evaluator) -> bool:
-    """Whether another step follows; it must not once it has not."""
+def _ends_at(loop: _Loop, length: str, count: int, run: Evaluator) -> bool:
+    """Whether the condition holds for so many steps, where the length is as many."""
+    going, goes = loop.node.inputs[1], loop.body.outputs[0]
+    numbers = {v: start for v, start in loop.outer.items() if start.dtype in _WHOLE}
+    outside = [n for n in before(goes, {}) if n.graph is not loop.body]
+    numbers |= {v: v for node in outside for v in node.outputs}
+    read = [*numbers.values(), *([] if going is None else [going])]
+    known = _sizes(read, length, count)
+    if known is None:
+        return False
+    if going is not None and not run(going, known, _MOVES | _MONOTONE).item():
+        return False
+    outer = {inside: run(start, known, _MOVES) for inside, start in numbers.items()}
+    steps = [_continues(loop, i, run, outer) for i in (0, count - 2, count - 1)]
+    return steps == [True, True, False]
+
+
+def _sizes(
+    values: Sequence[ir.Value], length: str, count: int
+) -> dict[ir.Value, np.ndarray] | None:
+    """What the Shape nodes before these values give, where the length is so many."""
+    known = {}
+    for node in (n for value in values for n in before(value, {})):
+        if node.op_type != "Shape" or node.domain:
+            continue
+        dims = None if node.inputs[0] is None else node.inputs[0].shape
+        if dims is None:
+            return None
+        sizes = [count if str(size) == length else size for size in dims]
+        held = node.attributes
+        part = slice(held.get_int("start", 0), held.get_int("end", len(sizes)))
+        known[node.outputs[0]] = np.array(
+            [size if isinstance(size, int) else -1 for size in sizes[part]],
+            np.int64,
+        )
+    return known
+
+
+def _continues(
+    loop: _Loop, step: int, run: Evaluator, outer: Mapping[ir.Value, np.ndarray]
+) -> bool:
+    """Whether another step follows; it must not once it has not.
+
+    outer: the sizes that the steps read.
+    """
     known = {v: np.array(start + step, np.int64) for v, start in loop.counters.items()}
     known[loop.body.inputs[0]] = np.array(step, np.int64)
     known |= {v: n.astype(_numpy(v)) for v, n in known.items()}
     for inside, start in loop.outer.items():
         if (tensor := g.constant(start)) is not None and tensor.size == 1:
             known[inside] = tensor.numpy()
+    known |= outer
     known[loop.body.inputs[1]] = np.array(True)
     return bool(run(loop.body.outputs[0], known, _MONOTONE).item())
 

@@ -212,6 +212,9 @@ def _lstm(folder: Path, *changes: tuple[str, str]) -> str:
         assert old in text
         text = text.replace(old, new)
     model = onnx.parser.parse_model(text)
+    for node in model.graph.node:
+        if node.op_type == "Loop" and node.input[0] == "no_limit":
+            node.input[0] = ""
     rng = np.random.default_rng(0)
     shapes = {"W": (3, 16), "R": (4, 16), "b": (16,)}
     values: dict[str, Any] = {
@@ -239,7 +242,32 @@ def test_a_loop_of_any_length_is_an_lstm(tmp_path):
     assert "for " not in text
 
 
+ENDLESS = ("Loop(count,", "Loop(no_limit,")
+
+
+def test_a_condition_alone_ends_a_loop(tmp_path):
+    """As recurrent dropout is exported, with masks of ones over the state."""
+    masked = """ones = Shape(h) mask = ConstantOfShape<value = float[1] {1}>(ones)
+      hm = Mul(h, mask) kept = MatMul(hm, R)"""
+    text = _lstm(tmp_path, ENDLESS, ("kept = MatMul(h, R)", masked))
+    assert "self.lstm = nn.LSTM(3, 4)" in text, text
+    assert "for " not in text
+
+
 CAPPED = "whole = Gather(sizes, zero) length = Min(whole, far)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("Gather(sizes, zero)", "Gather(sizes, two)"),
+        ("length = Gather(sizes, zero)", CAPPED),
+    ],
+    ids=["as many steps as features", "15 at most"],
+)
+def test_other_conditions_stay(change, tmp_path):
+    text = _lstm(tmp_path, ENDLESS, change)
+    assert "nn.LSTM" not in text
 
 
 @pytest.mark.parametrize(
