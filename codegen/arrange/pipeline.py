@@ -19,6 +19,7 @@ from burnish.codegen.arrange.hyperparams.choose import with_arguments
 from burnish.codegen.arrange.merge.comprehensions import with_runs
 from burnish.codegen.arrange.merge.merge import sized
 from burnish.codegen.arrange.merge.words import common_words, renamed
+from burnish.codegen.arrange.recover.beside import structure_beside
 from burnish.codegen.arrange.recover.structure import structure
 from burnish.codegen.arrange.rerolling.jump_threading import threaded
 from burnish.codegen.arrange.scopes.group_kind import module_scope
@@ -143,11 +144,15 @@ def read_scopes(program: Program, facts: Facts) -> None:
 
 
 def recover_structure(program: Program, facts: Facts) -> None:
-    """Recover scopes of a program with hardly any, from repeated subgraphs."""
-    if not facts.flat and _is_nameless(program.body.statements, facts.explain):
-        for statement in program.body.statements:
-            statement.scope = ()
-        facts.names = structure(program, facts.explain)
+    """Recover scopes of what has none, from repeated subgraphs."""
+    if facts.flat:
+        return
+    if not _is_nameless(program.body.statements, facts.explain):
+        facts.names = structure_beside(program, facts.explain)
+        return
+    for statement in program.body.statements:
+        statement.scope = ()
+    facts.names = structure(program, facts.explain)
 
 
 def number_calls(program: Program, facts: Facts) -> None:
@@ -213,7 +218,7 @@ PHASES: tuple[Phase, ...] = (
     forget_counted_layers,  # before their names are taken for a module tree
     stack_tensors,  # while a join's operands are beside it, in one list of statements
     read_scopes,  # the author's module tree, as far as the file has it
-    recover_structure,  # where the file has none
+    recover_structure,  # where the file has none, or not for all layers
     number_calls,  # before modules are added: one of the two calls may lack them
     add_uncalled_modules,  # the tree is whole from here on
     hoist_shared,  # a shared mask would make the first of equal modules unlike the rest

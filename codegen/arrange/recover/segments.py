@@ -9,7 +9,7 @@ sum to which each part adds (WaveNet's skips).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -45,9 +45,14 @@ class Segment:
 
 
 class Cuts:
-    """Cuts the statements of a program between single live tensors."""
+    """Cuts the statements of a program between single live tensors.
 
-    def __init__(self, block: Block):
+    entering: values that the block reads and modules beside it make. They are live from
+    where they are read; the model's inputs are from the start.
+    """
+
+    def __init__(self, block: Block, entering: Container[Value] = ()):
+        self.entering = entering
         self.statements = block.statements
         self.flow = Flow(block)
         self.heavy: list[Statement] = []
@@ -82,13 +87,22 @@ class Cuts:
                     ends[last].append(value)
         made: list[Segment] = []
         live: dict[Value, None] = {}
+        entries: dict[int, Value] = {}
         for value in self._given():
-            last = max(place.get(s, -1) for s in self.flow.readers[value])
-            if last > 0 and behind[last] <= reach:
+            read = [place[s] for s in self.flow.readers[value] if s in place]
+            start, last = min(read), max(read)
+            if value in self.entering:
+                entries[start] = value
+                if last > start and behind[last] - behind[start] <= reach:
+                    begins[start].append(value)
+                    ends[last].append(value)
+            elif last > 0 and behind[last] <= reach:
                 live[value] = None
                 ends[last].append(value)
         segment = Segment(entry=next(iter(live)) if len(live) == 1 else None)
         for i, statement in enumerate(self.heavy):
+            if not segment.statements and segment.entry is None:
+                segment.entry = entries.get(i)
             segment.statements.append(statement)
             live.update(dict.fromkeys(begins[i]))
             for value in ends[i]:

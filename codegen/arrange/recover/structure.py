@@ -1,4 +1,4 @@
-"""Recover scopes for a graph without any: repeated subgraphs become modules.
+"""Recover scopes where a graph has none: repeated subgraphs become modules.
 
 segments   the graph is cut where a single tensor is live
 regions    branches that run side by side are cut for themselves
@@ -10,8 +10,7 @@ roles      a unit is named after its contents, its layers after their roles
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbol
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
@@ -25,6 +24,7 @@ from burnish.codegen.arrange.recover.segments import (
     layers_of,
     on_host,
 )
+from burnish.codegen.arrange.recover.stages import explained, stages
 from burnish.codegen.arrange.recover.units import (
     LEAST,
     Unit,
@@ -35,7 +35,6 @@ from burnish.codegen.arrange.recover.units import (
 )
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
-from burnish.codegen.names.identifier import Identifier
 from burnish.codegen.program import (
     Assign,
     BinOp,
@@ -59,22 +58,39 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
     _ask_inputs(program)
     body = program.body
     cuts = Cuts(body)
+    units = units_of(cuts)
+    names = scoped(cuts, units, explain)
+    rest = [s for s in body.statements if not s.scope]
+    names |= Roles(cuts.flow).names(rest)
+    count_blocks(body.statements, names)
+    _name_head(rest, cuts.flow, names, bool(units))
+    body.statements = together(body.statements, units, cuts.flow)
+    return names
+
+
+def units_of(cuts: Cuts) -> list[Unit]:
+    """The modules among the statements, in their order."""
     roles = Roles(cuts.flow)
     best = repeated_units(cuts, roles)
     taken = {s for unit in best for s in unit.statements}
-    rest = [s for s in body.statements if s not in taken]
+    rest = [s for s in cuts.statements if s not in taken]
     best += repeated_regions(cuts, roles, rest)
     for unit in best:
         unit.kind = roles.kind(unit.statements)
         if unit.kind in ("Attention", "MLP") and _branch(unit.segments[0], roles):
             unit.kind += "Block"
     taken = {s for unit in best for s in unit.statements}
-    rest = [s for s in body.statements if s not in taken]
+    rest = [s for s in cuts.statements if s not in taken]
     inside = any(_conv_blocks(unit, cuts.flow) for unit in best)
     motifs = single_motifs(cuts, rest, known=inside)
-    best = in_program_order([*best, *motifs], body.statements)
+    return in_program_order([*best, *motifs], cuts.statements)
+
+
+def scoped(cuts: Cuts, units: list[Unit], explain: Explain) -> dict[int, str]:
+    """Give the units' statements scopes; the names of layers in them, by their ids."""
+    roles = Roles(cuts.flow)
     names: dict[int, str] = {}
-    for stage, numbered in _stages(best):
+    for stage, numbered in stages(units):
         read = dict.fromkeys(unit.weights() for unit in stage.units)
         modules = {weights: number for number, weights in enumerate(read)}
         for unit in stage.units:
@@ -84,13 +100,8 @@ def structure(program: Program, explain: Explain) -> dict[int, str]:
                 scope = (Level(stage.name, unit.kind),)
             elif len(modules) == 1:
                 scope = (Level(singular(stage.name), unit.kind),)
-            _scoped(unit, scope, roles, names)
-        explain(_explained(stage))
-    rest = [s for s in body.statements if not s.scope]
-    names |= roles.names(rest)
-    count_blocks(body.statements, names)
-    _name_head(rest, cuts.flow, names, bool(best))
-    body.statements = _ordered(body.statements, best, cuts.flow)
+            _scope_inside(unit, scope, roles, names)
+        explain(explained(stage))
     return names
 
 
@@ -117,85 +128,10 @@ def _ask_inputs(program: Program) -> None:
     program.body = pruned(body)  # of what was only asked for its size
 
 
-# --- stages ---
-
-
-@dataclass
-class Stage:
-    """Units that follow each other, and the attribute that holds them."""
-
-    units: list[Unit]
-    name: str = ""
-
-
-def _stages(units: Sequence[Unit]) -> list[tuple[Stage, bool]]:
-    """The units by the lists that hold them; whether the stage is a list."""
-    rows: list[list[Unit]] = []
-    ends: dict[tuple[int, str], list[Unit]] = {}
-    for unit in units:
-        row = ends.pop((unit.start, unit.kind), None)
-        if row is None:
-            rows.append(row := [])
-        row.append(unit)
-        ends[unit.end, unit.kind] = row
-    stages = [Stage(part) for row in rows for part in _by_size(row)]
-    lists = [stage for stage in stages if len(stage.units) > 1]
-    for number, stage in enumerate(lists, 1):
-        stage.name = _list_name(stage, lists, number)
-    single = Counter(_word(s) for s in stages if not s.name)
-    seen: Counter[str] = Counter()
-    for stage in stages:
-        if not stage.name:
-            word = _word(stage)
-            seen[word] += 1
-            stage.name = f"{word}{seen[word]}" if single[word] > 1 else word
-    return [(stage, len(stage.units) > 1) for stage in stages]
-
-
-def _word(stage: Stage) -> str:
-    """The attribute of a unit that is no list, without its count."""
-    kind = stage.units[0].kind
-    if kind.startswith(("ConvBN", "ConvTransposeBN")):
-        return "conv" if kind.startswith("ConvBN") else "up"
-    return "se" if kind == EXCITE else Identifier.variable(kind)
-
-
-def _by_size(row: list[Unit]) -> list[list[Unit]]:
-    """Split a run of units before each unit that changes the size of its input."""
-    parts: list[list[Unit]] = []
-    for unit in row:
-        if not parts or unit.changes_size():
-            parts.append([unit])
-        else:
-            parts[-1].append(unit)
-    several = [part for part in parts if len(part) > 1]
-    return parts if 2 * len(several) >= len(parts) else [row]
-
-
-def _list_name(stage: Stage, lists: list[Stage], number: int) -> str:
-    kinds = [other.units[0].kind for other in lists]
-    if kinds == ["EncoderLayer", "DecoderLayer"]:
-        return "encoder" if number == 1 else "decoder"
-    if len(lists) > 1:
-        return f"stage{number}"
-    return "layers" if kinds[0].endswith("Layer") else "blocks"
-
-
-def _explained(stage: Stage) -> str:
-    unit = stage.units[0]
-    what = f"{len(unit.segments)} segments" if len(unit.segments) > 1 else "one segment"
-    count = len(stage.units)
-    return (
-        f"structure: {stage.name} holds {count} {unit.kind}"
-        f" ({len(unit.statements)} statements in {what}; the form occurs {unit.times}"
-        " times)"
-    )
-
-
 # --- scopes ---
 
 
-def _scoped(
+def _scope_inside(
     unit: Unit, scope: tuple[Level, ...], roles: Roles, names: dict[int, str]
 ) -> None:
     """Scopes and names inside one unit."""
@@ -300,7 +236,7 @@ def _name_head(
             return
 
 
-def _ordered(
+def together(
     statements: list[Statement], units: list[Unit], flow: Flow
 ) -> list[Statement]:
     """The statements with those of each unit together, in the unit's own order."""

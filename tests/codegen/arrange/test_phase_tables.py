@@ -288,6 +288,18 @@ x{m}: float32[batch, 4] = (x{n} + d{n})"""
     return "\n".join([*weights, *ends[0], *blocks, *ends[1]])
 
 
+def _bare_beside_named() -> str:
+    """Four blocks without scopes; a part with a name, "blocks", is between them."""
+    weights = [f'weight n{k} "blocks.{k}.weight": float32[4, 4]' for k in range(2)]
+    named = """\
+e0: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=n0)(x2)  # blocks:Neck.0
+e1: float32[batch, 4] = ops.relu(e0)  # blocks:Neck
+y2: float32[batch, 4] = nn.Linear(4, 4, bias=False, weight=n1)(e1)  # blocks:Neck.1
+a2:"""
+    text = _bare(4).replace("a2:", named).replace("(x2)\nb2", "(y2)\nb2")
+    return "\n".join([*weights, text.replace("(x2 + d2)", "(y2 + d2)")])
+
+
 def _widths(*hidden: int, act: str = "tanh") -> str:
     """Blocks of two layers, each with its own hidden size, and a head."""
     weights, statements = [], []
@@ -343,6 +355,23 @@ SOURCES: list[tuple[str, str, str]] = [
         x = x0
         for block in self.blocks:
         x = block(x)
+        """,
+    ),
+    (
+        "recover_structure",  # beside what has names, and under other ones
+        _bare_beside_named(),
+        """
+        self.stage1 = [MLPBlock#1() for _ in range(2)]
+        self.blocks = Neck#1()
+        self.stage2 = [MLPBlock#1() for _ in range(2)]
+
+        def forward(self, x0):
+        x = x0
+        for stage in self.stage1:
+        x = stage(x)
+        x = self.blocks(x)
+        for stage in self.stage2:
+        x = stage(x)
         """,
     ),
     (

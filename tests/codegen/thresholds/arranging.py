@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from burnish.codegen.arrange.analysis.shape_contracts import shape_text
@@ -147,6 +149,17 @@ _GATE = ("ops.relu({x})", "{x}.mean((2, 3), keepdim=True)", "conv", "ops.relu({x
 def _one_named() -> str:
     """Four blocks without scopes, of whose layers a tool has named one."""
     return chain(*[_MLP] * 4, scope="").replace("(x)\n", "(x)  # trunk.fc\n", 1)
+
+
+def _few_bare() -> str:
+    """Three blocks without scopes behind layers that have names."""
+    named = chain([("a", 4, 4), ("b", 4, 4)], scope="trunk:Trunk")
+    named = re.sub(r"\b([vw])(\d)", r"\g<1>9\2", named)
+    *head, first, second, _, _ = named.splitlines()
+    weights, body = chain(*[_MLP] * 3, scope="").split("input x", 1)
+    made, rest = body.split("\n", 1)
+    bare = rest.replace("(x)\n", "(v92)\n", 1)
+    return "\n".join([weights, *head[:2], f"input x{made}", first, second, bare])
 
 
 def _linear(*sizes: int) -> list[Expression]:
@@ -427,6 +440,12 @@ ARRANGING = (
         100,
         "one name that a tool left as the structure of the model",
         lambda: "class MLP" not in source(_one_named()),
+    ),
+    Threshold(
+        "arrange.recover.beside._BESIDE",
+        4,
+        "classes of a few layers beside an author's modules",
+        lambda: "class MLP" in source(_few_bare()),
     ),
     Threshold(
         "arrange.recover.units.LEAST",

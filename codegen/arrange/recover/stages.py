@@ -1,0 +1,89 @@
+"""Stages: units that follow each other are in one list, and how it is called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from burnish.codegen.arrange.recover.excitation import EXCITE
+from burnish.codegen.arrange.recover.units import Unit
+from burnish.codegen.names.identifier import Identifier
+
+
+@dataclass
+class Stage:
+    """Units that follow each other, and the attribute that holds them."""
+
+    units: list[Unit]
+    name: str = ""
+
+
+def stages(units: Sequence[Unit]) -> list[tuple[Stage, bool]]:
+    """The units by the lists that hold them; whether the stage is a list."""
+    rows: list[list[Unit]] = []
+    ends: dict[tuple[int, str], list[Unit]] = {}
+    for unit in units:
+        row = ends.pop((unit.start, unit.kind), None)
+        if row is None or _is_apart(row[-1], unit):
+            rows.append(row := [])
+        row.append(unit)
+        ends[unit.end, unit.kind] = row
+    stages = [Stage(part) for row in rows for part in _by_size(row)]
+    lists = [stage for stage in stages if len(stage.units) > 1]
+    for number, stage in enumerate(lists, 1):
+        stage.name = _list_name(stage, lists, number)
+    single = Counter(_word(s) for s in stages if not s.name)
+    seen: Counter[str] = Counter()
+    for stage in stages:
+        if not stage.name:
+            word = _word(stage)
+            seen[word] += 1
+            stage.name = f"{word}{seen[word]}" if single[word] > 1 else word
+    return [(stage, len(stage.units) > 1) for stage in stages]
+
+
+def _is_apart(before: Unit, unit: Unit) -> bool:
+    """Whether a module that has a name already is between two units."""
+    ends = (before.segments[-1].exit, unit.segments[0].entry)
+    return None not in ends and ends[0] is not ends[1]
+
+
+def _word(stage: Stage) -> str:
+    """The attribute of a unit that is no list, without its count."""
+    kind = stage.units[0].kind
+    if kind.startswith(("ConvBN", "ConvTransposeBN")):
+        return "conv" if kind.startswith("ConvBN") else "up"
+    return "se" if kind == EXCITE else Identifier.variable(kind)
+
+
+def _by_size(row: list[Unit]) -> list[list[Unit]]:
+    """Split a run of units before each unit that changes the size of its input."""
+    parts: list[list[Unit]] = []
+    for unit in row:
+        if not parts or unit.changes_size():
+            parts.append([unit])
+        else:
+            parts[-1].append(unit)
+    several = [part for part in parts if len(part) > 1]
+    return parts if 2 * len(several) >= len(parts) else [row]
+
+
+def _list_name(stage: Stage, lists: list[Stage], number: int) -> str:
+    kinds = [other.units[0].kind for other in lists]
+    if kinds == ["EncoderLayer", "DecoderLayer"]:
+        return "encoder" if number == 1 else "decoder"
+    if len(lists) > 1:
+        return f"stage{number}"
+    return "layers" if kinds[0].endswith("Layer") else "blocks"
+
+
+def explained(stage: Stage) -> str:
+    unit = stage.units[0]
+    what = f"{len(unit.segments)} segments" if len(unit.segments) > 1 else "one segment"
+    count = len(stage.units)
+    return (
+        f"structure: {stage.name} holds {count} {unit.kind}"
+        f" ({len(unit.statements)} statements in {what}; the form occurs {unit.times}"
+        " times)"
+    )
