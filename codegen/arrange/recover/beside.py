@@ -33,7 +33,7 @@ def structure_beside(program: Program, explain: Explain) -> dict[int, str]:
     made = {t for s in body.statements if s not in inside for t in s.targets}
     escape = [t for s in bare for t in s.targets if flow.is_read_outside(t, inside)]
     level = _levels(body.statements, inside, flow)
-    cuts = Cuts(Block(bare, escape), entering=made)
+    cuts = Cuts(Block(bare, [*escape]), entering=made)
     units = [u for u in units_of(cuts) if len({level[s] for s in u.statements}) == 1]
     names = scoped(cuts, units, explain)
     taken = {name for s in body.statements if s not in inside for name in _module(s)}

@@ -21,6 +21,7 @@ from burnish.codegen.passes.rules import (
     shuffle_axes,
     splat,
     tensorflow,
+    written_slices,
 )
 from burnish.codegen.passes.rules.attention import mask_split, product, rotary
 
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     *lookup.RULES,
     *reverse.RULES,
     *advanced_index.RULES,
+    *written_slices.RULES,
     *mask_split.RULES,
     *splat.RULES,
     *rotary.RULES,

@@ -1,0 +1,74 @@
+"""Writes to a slice at constant places become a concatenation: `x[:, 2:4] = y`."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.passes.graph import (
+    attribute,
+    constant,
+    constant_node,
+    static_dims,
+)
+from burnish.codegen.passes.pattern import Any, Match, Rule, op
+
+
+def _check(found: Match) -> str | None:
+    if attribute(found.named["main"], "reduction", "none") != "none":
+        return "what is written is added to what is there"
+    if constant(found["at"]) is None:
+        return "the places are computed"
+    if static_dims(found["data"]) is None:
+        return "the shape is not known"
+    return None if _slice(found) else "the places are no slice along one axis"
+
+
+def _slice(found: Match) -> tuple[int, int, int] | None:
+    """The axis, the first and the last place behind it that are written."""
+    sizes, held = static_dims(found["data"]), constant(found["at"])
+    if sizes is None or held is None:
+        return None
+    at = held.numpy()
+    *counts, depth = at.shape
+    if not at.size or len(counts) != depth or depth > len(sizes):
+        return None
+    starts = at[(0,) * depth]
+    grid = np.moveaxis(np.indices(counts), 0, -1) + starts
+    if starts.min() < 0 or not np.array_equal(at, grid):
+        return None
+    parts = [axis for axis in range(depth) if counts[axis] != sizes[axis]]
+    if len(parts) != 1 or (starts + counts > sizes[:depth]).any():
+        return None
+    start = int(starts[parts[0]])
+    return parts[0], start, start + counts[parts[0]]
+
+
+def _concat(found: Match) -> list[ir.Node]:
+    place, data = _slice(found), found["data"]
+    assert place is not None
+    axis, start, stop = place
+    size = (static_dims(data) or ())[axis]
+    made: list[ir.Node] = []
+
+    def part(begin: int, end: int) -> list[ir.Value]:
+        if begin == end:
+            return []
+        held = [constant_node([number]) for number in (begin, end, axis)]
+        node = ir.Node("", "Slice", [data, *(each.outputs[0] for each in held)])
+        made.extend((*held, node))
+        return [node.outputs[0]]
+
+    parts = [*part(0, start), found["updates"], *part(stop, size)]
+    return [*made, ir.Node("", "Concat", parts, [ir.AttrInt64("axis", axis)])]
+
+
+RULES = (
+    Rule(
+        "write to a slice",
+        op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main"),
+        _check,
+        _concat,
+        ("", "Concat", 13),
+    ),
+)
