@@ -12,7 +12,7 @@ from onnx_ir.passes import common
 
 from burnish._files.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
-from burnish.codegen.readers.checks import schema
+from burnish.codegen.readers.checks import recurrent, schema
 from burnish.codegen.readers.inlining import functions
 from burnish.codegen.readers.inlining.inline import bodies
 from burnish.codegen.readers.weight_constants import (
@@ -38,6 +38,7 @@ def normalize(message: Any, explain: Explain, budget: Budget | None = None) -> i
         store_filled(model, budget)
     lift_constants(model, weights_among_constants(model))
     schema.check(model)
+    recurrent.check(model)
     return model
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.rule.expressions import (
     DEVICE,
+    UnfitError,
     ints,
     known,
     operand,
@@ -33,6 +34,7 @@ from burnish.codegen.program import (
     Value,
     Weight,
 )
+from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 _IN_A_ROW = 16
 _MOST = 1024  # numbers that are unpacked, each with a name of its own
@@ -102,6 +104,8 @@ def at(x: Expression, axis: int, key: Expression) -> Expression:
     """`x[:, :, key]` with `key` at `axis`."""
     if axis < 0 and x.rank is not None:
         axis += x.rank
+    if abs(axis) > MOST_DIMS:
+        raise UnfitError(f"expected an axis of an array, got {axis}")
     if axis >= 0:
         return Subscript(operand(x), (*[WHOLE] * axis, key))
     return Subscript(operand(x), (Literal(...), key, *[WHOLE] * (-axis - 1)))

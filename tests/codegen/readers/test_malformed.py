@@ -1,5 +1,6 @@
 """Nodes that parse but that nothing could run: one error, which names the node."""
 
+import numpy as np
 import pytest
 from onnx import AttributeProto as T
 
@@ -102,6 +103,14 @@ def repeated():
     return made
 
 
+def lstm(**shapes):
+    """An LSTM of 4 features and 4 hidden units, but for the shapes that are given."""
+    names = ["W", "R", "B", "", "", "", "P"]
+    wanted = {"W": (1, 16, 4), "R": (1, 16, 4), "B": (1, 32), "P": (1, 12)} | shapes
+    held = [floats(name, np.ones(shape)) for name, shape in wanted.items()]
+    return one("LSTM", ["x", *names], held, hidden_size=4)
+
+
 def softmax(**fields):
     return in_attribute(one("Softmax", axis=1), **fields)
 
@@ -133,9 +142,24 @@ CASES = {
     "vectors that do not divide": lambda: vectors(2, 3),
     "a kernel of unknown size": kernel,
     "a weight of fewer elements": reshaped,
+    "an axis beyond any array": lambda: one(
+        "Gather", ["x", "i"], [ints("i", [0])], axis=2**62
+    ),
+    "an LSTM's weights without directions": lambda: lstm(W=(16, 4)),
+    "an LSTM's weights of other gates": lambda: lstm(W=(1, 15, 4)),
+    "an LSTM's weights of no feature": lambda: lstm(W=(1, 16, 0)),
+    "an LSTM's weights of two directions": lambda: lstm(W=(2, 16, 4)),
+    "an LSTM's states of two sizes": lambda: lstm(R=(1, 16, 5)),
+    "an LSTM's biases without directions": lambda: lstm(B=(32,)),
+    "an LSTM's peepholes of other gates": lambda: lstm(P=(1, 16)),
     "no input": lambda: one("Relu", [""]),
     "no attribute": lambda: one("Cast"),
 }
+
+
+def test_weights_of_a_layer_that_fit_each_other_are_read(tmp_path):
+    write(lstm, tmp_path / "model.onnx")
+    assert "ops.lstm(" in pipeline.generate(tmp_path / "model.onnx").text
 
 
 @pytest.mark.parametrize("build", CASES.values(), ids=CASES)
