@@ -313,7 +313,9 @@ class Builder:
         if kind not in self.forms:
             self.forms[kind] = multihead(statements, inputs, outputs)
         found = self.forms[kind]
-        return found and attention(statements, inputs, outputs, found)
+        if found is None:
+            return None
+        return attention(statements, inputs, outputs, found)
 
     def _twins(self, statement: If, body: Body) -> If:
         """An If whose branches are equal modules with weights of their own."""
