@@ -1,9 +1,10 @@
-"""Convolutions of a few outputs: vectors go along the channels of the input."""
+"""Convolutions and products of a few outputs: vectors go along the inputs."""
 
 import numpy as np
 import pytest
 
 from burnish import Tensor, nn, ops
+from burnish.plan.cpu.products import first_level
 from tests.runtime.plan.checks import check
 
 RANDOM = np.random.default_rng(5)
@@ -21,6 +22,10 @@ NARROW = {
     "volumes": (nn.Conv3d(17, 2, 3, padding=1), (1, 17, 4, 5, 6)),
     "transposed": (nn.ConvTranspose2d(33, 1, 3, 2), (2, 33, 5, 4)),
     "transposed, of signals": (nn.ConvTranspose1d(64, 2, 6, 3, 1), (2, 64, 9)),
+    "a product": (nn.Linear(100, 1), (37, 100)),
+    "of three axes": (nn.Linear(70, 3, bias=False), (2, 9, 70)),
+    "of seven": (nn.Linear(256, 7), (3, 256)),
+    "of one row": (nn.Linear(64, 1), (64,)),
 }
 """Each with the shape of its input."""
 
@@ -28,6 +33,8 @@ WIDE = {
     "a block": (nn.Conv2d(64, 16, 3), (1, 64, 5, 5)),
     "few products": (nn.Conv2d(16, 4, 1), (1, 16, 5, 5)),
     "groups": (nn.Conv2d(64, 2, 3, groups=2), (1, 64, 5, 5)),
+    "a product": (nn.Linear(64, 10), (20, 64)),
+    "few inputs": (nn.Linear(9, 1), (20, 9)),
 }
 
 
@@ -57,6 +64,15 @@ def test_others_are_in_blocks_of_outputs(name):
     layer, shape = WIDE[name]
     x = drawn(shape)
     assert "narrow" not in kinds(check(layer, x), x)
+
+
+@pytest.mark.parametrize("ways", [8, 12])
+@pytest.mark.usefixtures("canaries")
+def test_rows_of_products_are_plain_or_in_blocks(ways, monkeypatch):
+    monkeypatch.setattr(first_level, "ways", lambda: ways)
+    layer, x = nn.Linear(512, 2), drawn((70, 512))
+    copied = ["copy"] * (ways == 8)
+    assert kinds(check(layer, x), x) == [*copied, "narrow"]
 
 
 @pytest.mark.usefixtures("canaries")

@@ -27,7 +27,7 @@ from burnish.plan.cpu.convolution.grouped import (
     uneven,
 )
 from burnish.plan.cpu.convolution.halo import tiled_maps
-from burnish.plan.cpu.convolution.narrow import is_narrow, narrow
+from burnish.plan.cpu.convolution.narrow import is_narrow, narrow, narrow_rows
 from burnish.plan.cpu.convolution.phases import (
     copy_phases,
     has_few_channels,
@@ -350,6 +350,11 @@ def linear(b: Builder, node: Node) -> None:
     if isinstance(bias, Constant):
         bias = bias.then(lambda a: np.broadcast_to(a, (outs,)))
     need(bias is None or bias.shape == (outs,), "its bias is another vector")
+    if small is None and not is_in_place(b, held):
+        layout = rows_layout(b, x)
+        if is_narrow(b, weight, bias, layout):
+            narrow_rows(b, node, x, b.spot(x, layout), layout, weight, bias, *residual)
+            return
 
     def packed(nr: int, depth: int) -> Spot | Unpacked | Small:
         if small is not None:

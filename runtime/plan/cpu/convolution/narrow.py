@@ -13,7 +13,7 @@ import numpy as np
 from burnish.kernels.records import ACTIVATIONS
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
-from burnish.plan.cpu.convolution.geometry import Window, tiled
+from burnish.plan.cpu.convolution.geometry import Tiles, Window, tiled
 from burnish.plan.cpu.convolution.weights import biases
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.graph import Array, Constant, Node, Value
@@ -26,12 +26,15 @@ _GAIN = 1.25
 
 
 def is_narrow(b: Builder, weight: Any, bias: Any, layout: Layout) -> bool:
-    """Whether a convolution, weight (out, in, *kernel), takes fewer products so."""
+    """Whether a convolution, weight (out, in, *kernel), takes fewer products so.
+
+    A product's weight is (out, in).
+    """
     if b.half or not isinstance(weight, Constant) or isinstance(bias, Value):
         return False
     outs, ins, *kernel = weight.shape
     taps = math.prod(kernel)
-    if layout == CHANNELS:
+    if layout == CHANNELS or not kernel:
         vectors = taps * blocks(ins)
     else:  # runs are rows of a window
         vectors = taps // kernel[-1] * blocks(kernel[-1] * ins)
@@ -45,12 +48,37 @@ def narrow(
 ) -> None:  # fmt: skip
     """source: where x is, in this layout. The result is plain."""
     (outs, ins), y = weight.shape[:2], node.result
-    taps, places = math.prod(w.kernel), pixels(y.shape, 1) // y.shape[0]
+    places = pixels(y.shape, 1) // y.shape[0]
     is_blocked = layout == CHANNELS
-    depth, step = (LANES, LANES) if is_blocked else (ins, ins)
+    depth = LANES if is_blocked else ins
     tail = ins % LANES or LANES if is_blocked else ins
-    tiles = tiled(x.shape[0], w, LANES, step, depth, tail)
+    tiles = tiled(x.shape[0], w, LANES, depth, depth, tail)
     to = tiles.to // places * outs * places + tiles.to % places
+    _add(b, node, tiles, to, x, source, depth, weight, bias, places, *residual)
+
+
+def narrow_rows(
+    b: Builder, node: Node, x: Value, source: Spot, layout: Layout,
+    weight: Constant, bias: Constant | None, *residual: Any,
+) -> None:  # fmt: skip
+    """x (..., ins) times a weight (outs, ins); source: where x is, in this layout."""
+    outs, ins = weight.shape
+    count = x.size // ins
+    depth = ins if layout == PLAIN else LANES
+    tail = ins if layout == PLAIN else ins % LANES or LANES
+    w = Window((count,), (count,), (1,), (1,), (1,), (0,))
+    tiles = tiled(1, w, LANES, depth, depth, tail)
+    to = tiles.to * outs
+    _add(b, node, tiles, to, x, source, depth, weight, bias, 1, *residual)
+
+
+def _add(
+    b: Builder, node: Node, tiles: Tiles, to: Array, x: Value, source: Spot, depth: int,
+    weight: Constant, bias: Constant | None, out_step: int, *residual: Any,
+) -> None:  # fmt: skip
+    """to: where the first output of each place goes, the next `out_step` behind it."""
+    outs, ins, *kernel = weight.shape
+    y, taps = node.result, math.prod(kernel)
     act, low, high = node.act
     flops = 2 * y.size * taps * ins
     b.add(
@@ -60,7 +88,7 @@ def narrow(
         residual=b.spot(residual[0]) if residual else None, out=b.result(y, PLAIN),
         tiles=b.table(tiles.tiles), runs=b.table(tiles.runs), to=b.table(to),
         n_tiles=len(tiles.tiles), outs=outs, row=ins * taps, blocks=-(-ins // depth),
-        x_step=LANES * pixels(x.shape, 1), weight_step=depth * taps, out_step=places,
+        x_step=LANES * (x.size // ins), weight_step=depth * taps, out_step=out_step,
         act=ACTIVATIONS.index(act), low=low, high=high,
         **{"from": b.table(tiles.source)},
     )  # fmt: skip
