@@ -134,8 +134,8 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
     for (int64_t t = 0; t < r->queries; t += QUERIES) {
         const int64_t n = r->queries - t < QUERIES ? r->queries - t : QUERIES;
         const int64_t some = seen_by(r, t + n - 1, seen);  // of these queries together
-        products(n, q + t * r->q_row, r->q_row, 1,
-                 (panels_of_rows){keys, r->size, r->size * LANES}, some, scores, s);
+        products(n, q + t * r->q_row, r->q_row, 1, packed_panels(keys, r->size), some,
+                 scores, s);
         for (int64_t i = 0; i < n; i++) {
             float *row = scores + i * s;
             const int64_t own = seen_by(r, t + i, seen);
@@ -147,7 +147,8 @@ static void one_head(const attention_record *r, const call *c, int64_t batch, in
             if (drop) drop_some(drop, (row0 + t + i) * r->keys, own, row);
             memset(row + own, 0, 4 * (size_t)(some - own));
         }
-        products(n, scores, s, 1, (panels_of_rows){values, some, seen * LANES}, e, rows, e);
+        const panels_of_rows of_values = {values, some, seen * LANES, LANES};
+        products(n, scores, s, 1, of_values, e, rows, e);
         for (int64_t i = 0; i < n; i++)
             memcpy(out + (t + i) * r->out_row, rows + i * e, 4 * (size_t)r->values);
     }

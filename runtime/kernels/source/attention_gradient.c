@@ -50,13 +50,13 @@ static float row_product(const float *x, const float *y, int64_t n) {
 // out (m, n) = x (m, k) times panels w (n / LANES, k, LANES); a row of out has `step`.
 static void times_panels(const float *x, int64_t row, int64_t m, int64_t k, const float *w,
                          int64_t n, float *out, int64_t step) {
-    products(m, x, row, 1, (panels_of_rows){w, k, k * LANES}, n, out, step);
+    products(m, x, row, 1, packed_panels(w, k), n, out, step);
 }
 
 // The same of x (k, m) turned.
 static void turned_times_panels(const float *x, int64_t row, int64_t m, int64_t k,
                                 const float *w, int64_t n, float *out, int64_t step) {
-    products(m, x, 1, row, (panels_of_rows){w, k, k * LANES}, n, out, step);
+    products(m, x, 1, row, packed_panels(w, k), n, out, step);
 }
 
 // One query's scores of some keys, from key `start` on, as its weights.
@@ -126,7 +126,7 @@ static void block(const attention_gradient_record *r, const one_head *h,
         for (int64_t j = 0; j < wide; j += WIDTH)
             store(d + j, load(w + j) * (load(d + j) - level) * (float)r->scale);
     }
-    const panels_of_rows keys = {s->keys, n, all * LANES};
+    const panels_of_rows keys = {s->keys, n, all * LANES, LANES};
     products(m, s->dscores, wide, 1, keys, s->size, s->sums, s->size);
     for (int64_t i = 0; i < m; i++) {
         float *row = h->dq + (t + i) * r->dq_row;

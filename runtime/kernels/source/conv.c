@@ -17,6 +17,7 @@ enum {
     SUMMED = 192,      // products, about, that are summed one by one; such sums apart
     ASKED = 32,        // products for which lines of the next weights are asked for at once
     TOGETHER = 4,      // blocks of one run each in one loop, whose end costs a few products
+    CROWDED = 9,       // pixels with a pointer each that leave registers for the rest
     LONG = 128,        // products of one pixel whose halves are summed side by side
     FEW = 3            // tiles that take as long as reading their weights
 };
@@ -47,6 +48,19 @@ enum {
         left = SUMMED, is_split = 1;                                                 \
     }
 
+// Products of one run, of pixels that are equally far apart: three of them share a
+// pointer, as there are not registers for a pointer each.
+#define ADD_EVEN_PRODUCTS(count)                                                     \
+    {                                                                                \
+        const float *third[(MOST_PIXELS + 2) / 3];                                   \
+        UNROLLED for (int r = 0; r < R; r += 3) third[r / 3] = at[0] + r * pitch + k;\
+        for (int64_t i = 0; i < (count); i++, w += NR * LANES) {                     \
+            ADD_PRODUCTS(third[r / 3][r % 3 * pitch])                                \
+            UNROLLED for (int r = 0; r < R; r += 3) third[r / 3]++;                  \
+        }                                                                            \
+        k += (count);                                                                \
+    }
+
 // stride: floats from a pixel's input to the next one's; 0 where a table gives them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
     const conv_record *record = p->record;
@@ -63,6 +77,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
     }
     const float *x = p->x, *weight = p->weight;
+    const int64_t pitch = p->t->stride;
     int64_t block = 0;
     ask_for_results(R, NR, p);
     // Blocks of one run each, as those of one tap: a loop goes from one to the next one.
@@ -127,7 +142,9 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
                 while (k < until) {
                     const int64_t some = until - k < ASKED ? until - k : ASKED;
                     ask_ahead(&ahead, some);
-                    for (const int64_t end = k + some; k < end; k++, w += NR * LANES)
+                    if (!stride && NR == 1 && R > CROWDED && pitch)
+                        ADD_EVEN_PRODUCTS(some)
+                    else for (const int64_t end = k + some; k < end; k++, w += NR * LANES)
                         ADD_PRODUCTS(stride ? at[0][r * stride + k] : at[r][k])
                 }
             }
@@ -154,7 +171,7 @@ void conv_tile(const piece *p) {
         return;
     }
 #endif
-    KERNELS[p->t->stride != 0][p->t->count][p->record->nr](p);
+    KERNELS[p->t->stride == LANES][p->t->count][p->record->nr](p);
 }
 
 int64_t tile_rows(int64_t blocks) { return blocks <= MOST_BLOCKS ? ROWS[blocks] : 0; }

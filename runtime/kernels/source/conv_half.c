@@ -53,6 +53,6 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
 DEFINE_TILES
 
 void conv_tile_half(const piece *p) {
-    KERNELS[p->t->stride != 0][p->t->count][p->record->nr](p);
+    KERNELS[p->t->stride == LANES][p->t->count][p->record->nr](p);
 }
 #endif

@@ -6,8 +6,13 @@
 #include "activation.h"
 #include "call.h"
 #include "tiles.h"
+#include "turn.h"
 
-enum { MOST_OUTS = 4 };  // sums of a pixel that are in registers together
+enum {
+    MOST_OUTS = 4,    // sums of a pixel that are in registers together
+    MOST_PIXELS = 8,  // whose sums are
+    FEW_PIXELS = 2    // whose sums are, one by one
+};
 
 typedef struct {
     const float *x, *weight;  // of the first output
@@ -17,12 +22,13 @@ typedef struct {
     const narrow_record *record;
 } piece;
 
-// Sums of R pixels from the `first` on, beyond the tile those of its last pixel.
+// Vectors that add up to the sums of R pixels from the `first` on, beyond the tile of
+// its last pixel.
 INLINE void multiply(const int R, const int O, const piece *p, int64_t first,
-                     float (*y)[LANES]) {
+                     vec (*sums)[LANES + MOST_PIXELS]) {
     const narrow_record *r = p->record;
-    vec acc[LANES][MOST_OUTS];
-    int64_t from[LANES];
+    vec acc[MOST_PIXELS][MOST_OUTS];
+    int64_t from[MOST_PIXELS];
     UNROLLED for (int i = 0; i < R; i++) {
         from[i] = p->from[first + i < p->t->count ? first + i : p->t->count - 1];
         UNROLLED for (int o = 0; o < O; o++) acc[i][o] = (vec){0};
@@ -55,14 +61,23 @@ INLINE void multiply(const int R, const int O, const piece *p, int64_t first,
         weight += r->weight_step;
     }
     UNROLLED for (int i = 0; i < R; i++)
-        UNROLLED for (int o = 0; o < O; o++)
-            if (first + i < p->t->count) y[o][first + i] = sum_of(acc[i][o]);
+        UNROLLED for (int o = 0; o < O; o++) sums[o][first + i] = acc[i][o];
 }
 
-// As many pixels at a time as accumulators fit the registers: 32, or 16.
-#define SUMS(O, R)                                                             \
-    static void sums_of_##O(const piece *p, float (*y)[LANES]) {               \
-        for (int64_t i = 0; i < p->t->count; i += R) multiply(R, O, p, i, y);  \
+// As many pixels at a time as accumulators fit the registers: 32, or 16. Fewer of a
+// small tile, where most of those were its last pixel.
+#define SUMS(O, R)                                                           \
+    static void sums_of_##O(const piece *p, float (*y)[LANES]) {             \
+        const int64_t count = p->t->count;                                   \
+        vec sums[O][LANES + MOST_PIXELS];                                    \
+        if (count < LANES) memset(sums, 0, sizeof sums);                     \
+        if (count <= FEW_PIXELS)                                             \
+            for (int64_t i = 0; i < count; i++) multiply(1, O, p, i, sums);  \
+        else                                                                 \
+            for (int64_t i = 0; i < count; i += R) multiply(R, O, p, i, sums); \
+        for (int64_t i = 0; i < count; i += WIDTH)                           \
+            for (int o = 0; o < O; o++)                                      \
+                store(y[o] + i, sums_of_rows(sums[o] + i));                  \
     }
 #if WIDTH == 8
 SUMS(1, 8) SUMS(2, 4) SUMS(3, 4) SUMS(4, 2)

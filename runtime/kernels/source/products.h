@@ -10,11 +10,16 @@ enum { MOST_ROWS = 6, MOST_PANELS = 1 };
 #define EACH_COUNT(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
 
-// Panels of k rows, each `apart` behind the one before.
+// Panels of k rows of LANES, `step` from one row to the next; each panel `apart` behind
+// the one before.
 typedef struct {
     const float *w;
-    int64_t k, apart;
+    int64_t k, apart, step;
 } panels_of_rows;
+
+static inline panels_of_rows packed_panels(const float *w, int64_t k) {
+    return (panels_of_rows){w, k, k * LANES, LANES};
+}
 
 // R rows of x (distances xs, xi) times N panels, to y (distance ys).
 INLINE void product(const int R, const int N, const float *x, int64_t xs, int64_t xi,
@@ -25,14 +30,18 @@ INLINE void product(const int R, const int N, const float *x, int64_t xs, int64_
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < n; v++)
         acc[r][v] = (vec){0};
     const float *w = p->w;
-    for (int64_t i = 0; i < p->k; i++, w += LANES) {
+    // Three rows share a pointer, as there are not registers for a pointer each.
+    const float *third[(MOST_ROWS + 2) / 3];
+    UNROLLED for (int r = 0; r < R; r += 3) third[r / 3] = x + r * xs;
+    for (int64_t i = 0; i < p->k; i++, w += p->step) {
         vec row[MOST_PANELS * PARTS];
         UNROLLED for (int v = 0; v < n; v++)
             row[v] = load(w + v / PARTS * apart + v % PARTS * WIDTH);
         UNROLLED for (int r = 0; r < R; r++) {
-            vec s = all(x[r * xs + i * xi]);
+            vec s = all(third[r / 3][r % 3 * xs]);
             UNROLLED for (int v = 0; v < n; v++) acc[r][v] += s * row[v];
         }
+        UNROLLED for (int r = 0; r < R; r += 3) third[r / 3] += xi;
     }
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int v = 0; v < n; v++)
         store(y + r * ys + v * WIDTH, acc[r][v]);
@@ -88,14 +97,22 @@ static inline void turned_panel(const float *w, int64_t column, int64_t k, int64
         }
 }
 
+// The first numbers of a block, zeros behind them.
+INLINE void first_lanes(const float *from, int64_t some, float *to) {
+    UNROLLED for (int64_t lane = 0; lane < LANES; lane += WIDTH) {
+        const int64_t left = some - lane;
+        store(to + lane, left > 0 ? load_up_to(from + lane, left) : (vec){0});
+    }
+}
+
 // w (k, n) with any distances as panels (n / LANES, k, LANES), zeros behind column n.
 static inline void panels(const float *w, int64_t row, int64_t column, int64_t k,
                           int64_t n, float *to) {
     for (int64_t j = 0; j < n; j += LANES, to += k * LANES) {
         const int64_t some = n - j < LANES ? n - j : LANES;
-        if (column == 1 && some == LANES) {
+        if (column == 1) {
             for (int64_t i = 0; i < k; i++)
-                memcpy(to + i * LANES, w + i * row + j, 4 * LANES);
+                first_lanes(w + i * row + j, some, to + i * LANES);
             continue;
         }
         if (row == 1) {

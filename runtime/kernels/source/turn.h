@@ -1,45 +1,66 @@
-// Squares of as many vectors as a vector has elements, turned: rows become columns.
+// Squares of as many vectors as a vector has elements, turned: rows become columns; and
+// the sums of such rows.
 #pragma once
 #include "vector.h"
 
-// Swap the two off-diagonal squares of `half` elements in every square of twice as many.
-INLINE void swap_squares(const int half, vec *rows) {
-#if !defined(__clang__)
+// The two off-diagonal squares of `half` elements, swapped in a square of twice as many.
+INLINE void swap_squares(const int half, vec *first, vec *second) {
+    const vec a = *first, b = *second;
+#if defined(__clang__)  // which has no __builtin_shuffle, and sees one in this
+    vec p = a, q = b;
+    UNROLLED for (int k = 0; k < WIDTH; k++) {
+        if (k & half)
+            p[k] = b[k - half];
+        else
+            q[k] = a[k + half];
+    }
+    *first = p;
+    *second = q;
+#else
     ivec one, two;
     UNROLLED for (int i = 0; i < WIDTH; i++) {
         one[i] = i & half ? WIDTH + i - half : i;
         two[i] = i & half ? WIDTH + i : i + half;
     }
+    *first = __builtin_shuffle(a, b, one);
+    *second = __builtin_shuffle(a, b, two);
 #endif
-    UNROLLED for (int i = 0; i < WIDTH; i++) {
-        if (i & half) continue;
-        const vec a = rows[i], b = rows[i + half];
-#if defined(__clang__)  // which has no __builtin_shuffle, and sees one in this
-        vec p = a, q = b;
-        UNROLLED for (int k = 0; k < WIDTH; k++) {
-            if (k & half)
-                p[k] = b[k - half];
-            else
-                q[k] = a[k + half];
-        }
-        rows[i] = p;
-        rows[i + half] = q;
-#else
-        rows[i] = __builtin_shuffle(a, b, one);
-        rows[i + half] = __builtin_shuffle(a, b, two);
-#endif
-    }
+}
+
+INLINE void turn_squares(const int half, vec *rows) {
+    UNROLLED for (int i = 0; i < WIDTH; i++)
+        if (!(i & half)) swap_squares(half, rows + i, rows + i + half);
 }
 
 INLINE void turn(vec *rows) {
-    swap_squares(1, rows);
-    swap_squares(2, rows);
+    turn_squares(1, rows);
+    turn_squares(2, rows);
 #if WIDTH >= 8
-    swap_squares(4, rows);
+    turn_squares(4, rows);
 #endif
 #if WIDTH >= 16
-    swap_squares(8, rows);
+    turn_squares(8, rows);
 #endif
+}
+
+INLINE void add_halves(const int half, vec *rows) {
+    UNROLLED for (int i = 0; i < WIDTH; i += 2 * half) {
+        swap_squares(half, rows + i, rows + i + half);
+        rows[i] += rows[i + half];
+    }
+}
+
+// The sum of each row's elements. Overwrites the rows.
+INLINE vec sums_of_rows(vec *rows) {
+    add_halves(1, rows);
+    add_halves(2, rows);
+#if WIDTH >= 8
+    add_halves(4, rows);
+#endif
+#if WIDTH >= 16
+    add_halves(8, rows);
+#endif
+    return rows[0];
 }
 
 // Some rows and columns, one by one: y[i][j] = x[j][i].

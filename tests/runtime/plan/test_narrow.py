@@ -26,6 +26,7 @@ NARROW = {
     "of three axes": (nn.Linear(70, 3, bias=False), (2, 9, 70)),
     "of seven": (nn.Linear(256, 7), (3, 256)),
     "of one row": (nn.Linear(64, 1), (64,)),
+    "of ten": (nn.Linear(10, 1), (33, 10)),
 }
 """Each with the shape of its input."""
 
@@ -34,7 +35,7 @@ WIDE = {
     "few products": (nn.Conv2d(16, 4, 1), (1, 16, 5, 5)),
     "groups": (nn.Conv2d(64, 2, 3, groups=2), (1, 64, 5, 5)),
     "a product": (nn.Linear(64, 10), (20, 64)),
-    "few inputs": (nn.Linear(9, 1), (20, 9)),
+    "few inputs for four": (nn.Linear(16, 4), (20, 16)),
 }
 
 

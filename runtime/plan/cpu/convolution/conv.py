@@ -380,7 +380,7 @@ def times(
     tail = ins % LANES or LANES if blocked else ins
     nr = fitting(b.rows, blocks(outs), count, ins, exact=False)
     w = Window((count,), (count,), (1,), (1,), (1,), (0,))
-    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, (LANES,))
+    tiles = tiled(1, w, b.rows[nr], step, lanes, tail, (LANES, step))
     is_whole = not residual and outs % (nr * LANES) == 0
     written = result_layout(b, node.results[0]) if is_whole else PLAIN
     out = b.result(node.results[0], written)

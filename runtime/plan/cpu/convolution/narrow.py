@@ -18,8 +18,11 @@ from burnish.plan.cpu.convolution.weights import biases
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN, Layout, blocks, pixels
 from burnish.plan.graph import Array, Constant, Node, Value
 
-_SUM = 8
+_SUM = 5
 """Products of vectors that take as long as to add a vector up."""
+
+_CUT = 6
+"""As long takes what blocks write behind the last output of a row, and is cut off."""
 
 _GAIN = 1.25
 """Least gain: products of vectors come from memory more often than those of blocks."""
@@ -38,7 +41,7 @@ def is_narrow(b: Builder, weight: Any, bias: Any, layout: Layout) -> bool:
         vectors = taps * blocks(ins)
     else:  # runs are rows of a window
         vectors = taps // kernel[-1] * blocks(kernel[-1] * ins)
-    whole = taps * ins * blocks(outs)
+    whole = (taps * ins + (0 if kernel else _CUT)) * blocks(outs)
     return bool(outs * (vectors + _SUM) * _GAIN < whole)
 
 
