@@ -180,8 +180,8 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
 def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
     """Whether the loop ends with the sequence, whose length is no number yet.
 
-    Its limit, or else what its condition reads, is computed for two lengths, from the
-    sizes that have the same name.
+    Its limit and what its condition reads are computed for two lengths, from the sizes
+    that have the same name.
     """
     if sequence.shape is None or str(sequence.shape[0]) == "None":
         return False
@@ -190,11 +190,16 @@ def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
     always = loop.body.outputs[0] is loop.body.inputs[1]
     try:
         for count in (7, 12):
-            if always and limit is not None and going is None:
-                known = _sizes([limit], length, count)
-                if known is None or run(limit, known, _MOVES).item() != count:
+            known = _sizes([] if limit is None else [limit], length, count)
+            if known is None:
+                return False
+            most = None if limit is None else run(limit, known, _MOVES).item()
+            if most is not None and most < count:
+                return False
+            if always and going is None:
+                if most != count:
                     return False
-            elif limit is not None or not _ends_at(loop, length, count, run):
+            elif not _ends_at(loop, length, count, run):
                 return False
     except Unknown:
         return False
@@ -205,12 +210,12 @@ def _ends_at(loop: _Loop, length: str, count: int, run: Evaluator) -> bool:
     """Whether the condition holds for so many steps, where the length is as many."""
     going, goes = loop.node.inputs[1], loop.body.outputs[0]
     numbers = {v: start for v, start in loop.outer.items() if start.dtype in _WHOLE}
-    outside = [n for n in before(goes, {}) if n.graph is not loop.body]
-    numbers |= {v: v for node in outside for v in node.outputs}
-    read = [*numbers.values(), *([] if going is None else [going])]
+    read = [goes, *numbers.values(), *([] if going is None else [going])]
     known = _sizes(read, length, count)
     if known is None:
         return False
+    outside = [n for n in before(goes, known) if n.graph is not loop.body]
+    numbers |= {v: v for node in outside for v in node.outputs}
     if going is not None and not run(going, known, _MOVES | _MONOTONE).item():
         return False
     outer = {inside: run(start, known, _MOVES) for inside, start in numbers.items()}
