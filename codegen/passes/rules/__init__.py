@@ -4,6 +4,7 @@ In: a node, and the pattern that ends in it. Out: one operator for the whole pat
 Invariant: a rule declines, with a reason, unless its constants and shapes prove it.
 """
 
+from burnish.codegen.passes.layout import written_slices
 from burnish.codegen.passes.pattern import Rule
 from burnish.codegen.passes.rules import (
     activation,
@@ -21,7 +22,6 @@ from burnish.codegen.passes.rules import (
     shuffle_axes,
     splat,
     tensorflow,
-    written_slices,
 )
 from burnish.codegen.passes.rules.attention import mask_split, product, rotary
 
