@@ -44,7 +44,8 @@ def states_of(node: ir.Node) -> Sequence[ir.Value | None]:
 def are_alike(node: ir.Node, other: ir.Node) -> bool:
     """Whether two layers may be one: by their options, and states given or not.
 
-    Two that are of different modules, as their scopes say, stay apart.
+    Two that are of different modules, as their scopes say, stay apart, and so do two of
+    which one starts from what the other ends with.
     """
     return (
         is_layer(other)
@@ -56,7 +57,29 @@ def are_alike(node: ir.Node, other: ir.Node) -> bool:
         and len(states_of(node)) == len(states_of(other))
         and _hidden(node) is not None
         and _hidden(node) == _hidden(other)
+        and not depend_on(states_of(node), other)
+        and not depend_on(states_of(other), node)
     )
+
+
+def depend_on(values: Sequence[ir.Value | None], node: ir.Node) -> bool:
+    """Whether one of the values is computed from a node's results."""
+    waiting, seen = [*values], set[ir.Node]()
+    while waiting:
+        value = waiting.pop()
+        maker = None if value is None else value.producer()
+        if maker is node:
+            return True
+        if maker is None or maker in seen:
+            continue
+        seen.add(maker)
+        inside = [maker]
+        for each in inside:
+            waiting.extend(each.inputs)
+            for body in g.bodies(each):
+                waiting.extend(body.outputs)
+                inside.extend(body)
+    return False
 
 
 def _hidden(node: ir.Node) -> int | None:

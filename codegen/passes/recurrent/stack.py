@@ -18,6 +18,7 @@ from burnish.codegen.passes.recurrent.layer import (
 )
 from burnish.codegen.passes.recurrent.parts import (
     are_alike,
+    depend_on,
     depth_of,
     directions_of,
     is_layer,
@@ -64,6 +65,8 @@ def _stacked(model: ir.Model, node: ir.Node) -> int:
         return 0
     layers = [node]
     while (following := _following(layers[-1])) is not None:
+        if any(depend_on(states_of(following), layer) for layer in layers):
+            break
         layers.append(following)
     if len(layers) == 1:
         return 1

@@ -158,3 +158,24 @@ def test_what_stays_two_layers(change, held):
 def test_without_simplifying_the_numbers_are_the_same():
     model = form(two("LSTM"), weights=weights("LSTM", 3, 4), x="time,batch,3")
     stays(model, "num_layers", simplify=False)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["the one below", "the first"])
+def test_a_layer_that_starts_from_anothers_end_is_its_own(joined):
+    text = """o = Constant<value_ints=[1]>()
+    a, ah, ac = LSTM<hidden_size=4>(x, W0, R0, B0, , h0, c0) s = Squeeze(a, o)
+    b, bh, bc = LSTM<hidden_size=4>(s, W1, R1, B1, , h1, c1) t = Squeeze(b, o)
+    c, ch, cc = LSTM<hidden_size=4>(t, W2, R2, B2, , ah, ac) y = Squeeze(c, o)"""
+    if not joined:
+        text = text.replace("h1, c1", "ah, ac").replace(", ah, ac) y", ", bh, bc) y")
+    rng = np.random.default_rng(0)
+    shapes = {"W": (1, 16, 4), "R": (1, 16, 4), "B": (1, 32)}
+    shapes |= {"h": (1, 2, 4), "c": (1, 2, 4)}
+    arrays = {
+        name: rng.normal(size=shape).astype(np.float32)
+        for kind, shape in shapes.items()
+        for name in (f"{kind}{i}" for i in range(3))
+        if name in text
+    }
+    source = stays(form(text, weights=arrays, x="5,2,4"), "num_layers=3")
+    assert ("num_layers=2" in source) == joined

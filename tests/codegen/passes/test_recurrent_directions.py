@@ -47,6 +47,10 @@ APART = {
     "both are read": START + TWO + BACK + "v = Add(t, s) y = Concat<axis=-1>(f, v)",
     "another sequence": START + "n = Neg(x) " + TWO.replace("(x, e", "(n, e") + LAST,
     "along the batch": START + TWO.replace("far, z", "far, one") + LAST,
+    "one starts from the other's end": START
+    + TWO.replace("R1, B1)", "R1, B1, , s1, s2)").replace("B2)", "B2, , ah, ac)")
+    + BACK
+    + JOIN,
     "a part": START.replace("-2147483647", "-4") + TWO + LAST,
     "other options": START
     + TWO.replace(
@@ -60,6 +64,7 @@ def model(text: str) -> Any:
     rng, rows = np.random.default_rng(0), 12 if "GRU" in text else 16
     shapes = {"W": (1, rows, 3), "R": (1, rows, 4), "B": (1, 2 * rows)}
     held = {f"{k}{i}": v for k, v in shapes.items() for i in (1, 2)}
+    held |= {f"s{i}": (1, 2, 4) for i in (1, 2) if f"s{i}" in text}
     weights = {k: rng.normal(size=v).astype(np.float32) for k, v in held.items()}
     sizes = {"x": "2,5,3"} if "xt" in text else SIZES
     return form(text, weights=weights, **sizes)
