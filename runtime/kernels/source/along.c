@@ -72,21 +72,29 @@ void fold(const void *record, const call *c, int64_t part, int64_t parts) {
     }
 
 // Where the next vector of a row of n starts, from i on, that may have an element better
-// than x[top]; the rest of the row, and rows of elements that are apart, have no vectors.
+// than x[top], or as good where `ties` count; the rest of the row, and rows of elements
+// that are apart, have no vectors.
 INLINE int64_t float_next(const float *x, int64_t step, int64_t i, int64_t n, int64_t top,
-                          int largest) {
+                          int largest, int ties) {
     if (step > 1) return i;
     const float sign = largest ? 1 : -1;
     const vec bound = all(sign * x[top]);
-    while (i + WIDTH <= n && !any_beyond(sign * load(x + i), bound)) i += WIDTH;
+    if (ties)
+        while (i + WIDTH <= n && !any(~(ivec)(sign * load(x + i) < bound))) i += WIDTH;
+    else
+        while (i + WIDTH <= n && !any_beyond(sign * load(x + i), bound)) i += WIDTH;
     return i;
 }
 INLINE int64_t integer_next(const int64_t *x, int64_t step, int64_t i, int64_t n,
-                            int64_t top, int largest) {
+                            int64_t top, int largest, int ties) {
     return i;
 }
 
-// A heap of the best so far, the worst one on top; then the heap in order.
+enum { BLOCK = 256 };  // elements that are looked at in order
+
+// A heap of the best so far, the worst one on top; then the heap in order. Blocks are looked
+// at from the end where the last element is better than the first: in a line that goes up
+// few elements enter the heap then, not all. Equal ones that come first enter it late then.
 #define BEST(name, before, next, type)                                                   \
     static void name##_down(const type *x, int64_t step, int largest, int64_t *heap, \
                             int64_t n, int64_t place) {                            \
@@ -100,19 +108,26 @@ INLINE int64_t integer_next(const int64_t *x, int64_t step, int64_t i, int64_t n
         heap[place] = moved;                                                       \
     }                                                                              \
     static void name(const top_k_record *r, const type *x, int64_t *heap) {        \
-        const int64_t k = r->k, step = r->inner;                                   \
-        const int largest = (int)r->largest;                                       \
-        for (int64_t i = 0; i < k; i++) heap[i] = i;                               \
-        for (int64_t i = k / 2; i-- > 0;) name##_down(x, step, largest, heap, k, i); \
-        for (int64_t i = k, end; i < r->width;) {                                  \
-            i = next(x, step, i, r->width, heap[0], largest);                      \
-            end = i + WIDTH < r->width ? i + WIDTH : r->width;                     \
-            for (; i < end; i++) {                                                 \
-                if (!before(x, step, i, heap[0], largest)) continue;               \
-                heap[0] = i;                                                       \
-                name##_down(x, step, largest, heap, k, 0);                         \
-            }                                                                      \
-        }                                                                          \
+        const int64_t k = r->k, step = r->inner, width = r->width;                         \
+        const int largest = (int)r->largest;                                               \
+        const int back = before(x, step, width - 1, 0, largest);                           \
+        const int64_t low = back ? 0 : k, high = back ? width - k : width;                 \
+        const int64_t blocks = (high - low + BLOCK - 1) / BLOCK;                           \
+        for (int64_t i = 0; i < k; i++) heap[i] = back ? high + i : i;                     \
+        for (int64_t i = k / 2; i-- > 0;) name##_down(x, step, largest, heap, k, i);       \
+        for (int64_t b = 0; b < blocks; b++) {                                             \
+            int64_t i = low + (back ? blocks - 1 - b : b) * BLOCK;                         \
+            const int64_t last = i + BLOCK < high ? i + BLOCK : high;                      \
+            while (i < last) {                                                             \
+                i = next(x, step, i, last, heap[0], largest, back);                        \
+                const int64_t end = i + WIDTH < last ? i + WIDTH : last;                   \
+                for (; i < end; i++) {                                                     \
+                    if (!before(x, step, i, heap[0], largest)) continue;                   \
+                    heap[0] = i;                                                           \
+                    name##_down(x, step, largest, heap, k, 0);                             \
+                }                                                                          \
+            }                                                                              \
+        }                                                                                  \
         for (int64_t n = k - 1; n > 0; n--) {                                      \
             const int64_t worst = heap[0];                                         \
             heap[0] = heap[n], heap[n] = worst;                                    \

@@ -42,6 +42,43 @@ def test_the_best_of_each_line(axis: int, dtype: str, largest: bool) -> None:
 
 
 @pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_best_of_lines_that_go_up_or_down(
+    axis: int, dtype: str, largest: bool
+) -> None:
+    up = np.arange(1003) // 3  # equal ones too, and in more than one block
+    wave = np.concatenate((up[::2], up[::-2]))[:1003]
+    lines = np.stack((up, up[::-1], wave, np.roll(up, 500))).astype(dtype)
+    x = Tensor(np.ascontiguousarray(lines if axis else lines.T))
+    for k in (1, 40, 250):
+        planned(
+            lambda x, k=k: ops.top_k_places(x, k=k, axis=axis, largest=largest),
+            x,
+        )
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("width", [257, 600, 1031])
+def test_the_best_are_those_of_a_stable_order(width: int, largest: bool) -> None:
+    random = np.random.default_rng(width)
+    few = random.choice([0.0, -0.0, 1, -1, 7, INF, -INF, NAN], (6, width))
+    few[1:3] = random.integers(-3, 4, (2, width))
+    few[2:4] = np.sort(few[2:4])
+    few[4:] = np.sort(few[4:])[:, ::-1]
+    few[5, -1] = NAN if largest else -INF
+    x = few.astype(np.float32)
+    known = np.where(np.isnan(x), 0, x)
+    order = (-known if largest else known, np.isnan(x) != largest)
+    rank = np.lexsort(order)  # by the last key first, and stable
+    for k in (1, 2, 17, width // 4):
+        fast = planned(
+            lambda x, k=k: ops.top_k_places(x, k=k, largest=largest), Tensor(x)
+        )
+        np.testing.assert_array_equal(fast(Tensor(x)).numpy(), rank[:, :k])
+
+
+@pytest.mark.parametrize("largest", [True, False])
 def test_the_best_among_nan_and_infinities(largest: bool) -> None:
     planned(lambda x: ops.top_k_places(x, k=9, largest=largest), Tensor(ODD))
     wide = np.random.default_rng(1).standard_normal((3, 400)).astype(np.float32)
