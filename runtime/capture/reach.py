@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-import functools
+import builtins
+import sys
 from collections import deque
-from types import CellType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property, partial
+from operator import call, is_
+from types import (
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 
-from burnish.capture.containers import LONGEST
+import numpy as np
+
+from burnish.autodiff import Variable
+from burnish.capture.containers import LONGEST, SETTINGS
 from burnish.nn.core.module import Module
 
 
@@ -57,7 +71,7 @@ class Reach:
             return {"": function}
         if hasattr(function, "watched"):  # a program
             return dict(function.watched)
-        if isinstance(function, functools.partial):
+        if isinstance(function, partial):
             places = {f"argument {i}": i for i in range(len(function.args))}
             found = self._reached(function.func)
             found |= self._modules(function.args, places)
@@ -114,7 +128,7 @@ class Reach:
                 found = self._modules(item, _named(name, item))
                 if found:
                     self._sizes.append((item, len(item)))
-        elif isinstance(item, FunctionType | MethodType | functools.partial) or (
+        elif isinstance(item, FunctionType | MethodType | partial) or (
             hasattr(item, "watched") and not isinstance(item, type)
         ):
             inside = self._reached(item)
@@ -142,3 +156,275 @@ def _content(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
+
+
+class Reads:
+    """What functions read besides arguments and modules, and whether it is the same.
+
+    Globals and variables that they close over, and what these hold: attributes of
+    classes and of plain objects, as far as code names them, and items of containers. It
+    is read off the code of the function, of the classes of modules and of what they
+    call; code of libraries is not looked at.
+    """
+
+    def __init__(self, function: Any, modules: dict[str, Module]):
+        self._seen: dict[int, Any] = {}
+        self._names = {"forward", *_IMPLICIT}
+        self._asked: set[str] = set()
+        self._globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
+        self._owners: list[list[Any]] = []  # dicts of an object and of its classes
+        self._dicts: dict[type, Any] = {}
+        self._cells: list[CellType] = []
+        self._boxes: list[tuple[Any, list[Any]]] = []
+        self._modules_own: set[int] = set()  # lists that modules' guards compare
+        self._walk([function, *modules.values()])
+        self._looks = [*self._taken()]
+        self._before = [*map(call, self._looks)]
+        self._seen.clear()  # what it holds may go
+
+    def are_same(self) -> bool:
+        """Whether a call would read the same now."""
+        now = [*map(call, self._looks)]
+        if not all(map(is_, now, self._before)):
+            if not _are_alike(now, self._before):
+                return False
+            self._before = now
+        boxes = self._boxes  # mostly none, as in `Reach`
+        return not boxes or all(_has_same_items(box, held) for box, held in boxes)
+
+    def _walk(self, items: list[Any]) -> None:
+        """Look at items, and at what these read, until nothing new is named."""
+        todo, count = deque(items), (-1, -1)
+        while todo and len(self._seen) < _MOST_READ:
+            while todo and len(self._seen) < _MOST_READ:
+                item = todo.popleft()
+                if id(item) not in self._seen:
+                    self._seen[id(item)] = item
+                    todo.extend(self._parts(item))
+            known = len(self._names), len(self._owners)
+            if known == count:
+                break
+            count = known
+            for holders in self._owners:
+                for holder in holders:
+                    named = holder.keys() & self._names
+                    todo.extend(holder[name] for name in named)
+
+    def _parts(self, item: Any) -> Iterator[Any]:
+        """What is reached from an item at once."""
+        if isinstance(item, FunctionType):
+            yield from self._of_function(item)
+        elif isinstance(item, MethodType):
+            yield from (item.__func__, item.__self__)
+        elif isinstance(item, partial):
+            yield from (item.func, *item.args, *item.keywords.values())
+        elif isinstance(item, staticmethod | classmethod):
+            yield item.__func__
+        elif isinstance(item, property):
+            yield item.fget
+        elif isinstance(item, cached_property):
+            yield item.func
+        elif isinstance(item, Module):
+            for _, each in item.named_modules():
+                yield type(each)
+                yield from self._of_module(each)
+        elif isinstance(item, list | tuple | dict | set | deque):
+            yield from self._of_container(item)
+        elif isinstance(item, type):
+            self._owners.append(self._class_dicts(item))
+            for kind in _own_classes(item):
+                for name, value in vars(kind).items():
+                    if name in self._names:
+                        yield value
+        elif isinstance(item, ModuleType):
+            if not _is_library(item.__name__):
+                self._owners.append([vars(item)])
+        elif "__wrapped__" in getattr(item, "__dict__", ()):
+            yield item.__wrapped__
+        elif _is_plain(item):
+            own = getattr(item, "__dict__", None)
+            own = _Slots(item) if own is None else own
+            self._owners.append([own, *self._class_dicts(type(item))])
+            yield type(item)
+
+    def _class_dicts(self, kind: type) -> list[Any]:
+        """What a class and its bases hold; the same objects for each."""
+        kinds = _own_classes(kind)
+        return [self._dicts.setdefault(each, vars(each)) for each in kinds]
+
+    def _of_function(self, item: FunctionType) -> Iterator[Any]:
+        for cell in item.__closure__ or ():
+            self._cells.append(cell)
+            yield _content(cell)
+        file = item.__globals__
+        if _is_library(item.__module__ or file.get("__name__", "")):
+            return
+        names = _globals_of(item.__code__, self._names, self._asked)
+        names = {each for each in names if each in file or not hasattr(builtins, each)}
+        self._globals.setdefault(id(file), (file, set()))[1].update(names)
+        yield from (file.get(name) for name in names)
+        yield from item.__defaults__ or ()
+        yield from (item.__kwdefaults__ or {}).values()
+
+    def _of_module(self, module: Module) -> Iterator[Any]:
+        """A module's attributes, the guards of which are others."""
+        for value in vars(module).values():
+            if isinstance(value, list | tuple):
+                self._modules_own.add(id(value))
+            if not isinstance(value, Module | Variable | type):
+                yield value
+
+    def _of_container(self, item: Any) -> Iterator[Any]:
+        is_own = id(item) in self._modules_own
+        if not is_own and not isinstance(item, tuple):
+            self._boxes.append((item, _items(item)))
+        if len(item) > LONGEST:
+            return
+        for each in item.values() if isinstance(item, dict) else item:
+            if is_own and isinstance(each, list | tuple):
+                self._modules_own.add(id(each))
+            if not isinstance(each, SETTINGS):
+                yield each
+
+    def _taken(self) -> Iterator[Callable[[], Any]]:
+        """Functions that read what is compared, one for each name of each holder."""
+        for cell in self._cells:
+            yield partial(_content, cell)
+        for file, names in self._globals.values():
+            for name in names:
+                yield partial(file.get, name, _MISSING)
+        done: set[tuple[int, str]] = set()
+        for holders in self._owners:
+            known = set[str]().union(*[holder.keys() for holder in holders])
+            for holder in holders:
+                for name in known & self._names | self._asked:
+                    if (id(holder), name) not in done:
+                        done.add((id(holder), name))
+                        yield partial(holder.get, name, _MISSING)
+
+
+class _Slots:
+    """The attributes of an object without a dict, read as from one."""
+
+    def __init__(self, owner: Any):
+        self._owner = owner
+        self._names = {name for kind in type(owner).__mro__ for name in _slots_of(kind)}
+
+    def keys(self) -> set[str]:
+        return {name for name in self._names if hasattr(self._owner, name)}
+
+    def get(self, name: str, default: Any) -> Any:
+        return getattr(self._owner, name, default) if name in self._names else default
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self._owner, name)
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _globals_of(code: CodeType, names: set[str], asked: set[str]) -> set[str]:
+    """The globals that code reads. Adds attributes that it reads to `names`, and words
+    to `asked` where it asks for attributes by these."""
+    import dis
+
+    found: set[str] = set()
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            found.add(each.argval)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+            names.add(each.argval)
+    words = {each for each in code.co_consts if isinstance(each, str)}
+    if not found.isdisjoint(("getattr", "hasattr")):
+        asked.update(filter(str.isidentifier, words))
+        names.update(filter(str.isidentifier, words))
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= _globals_of(inner, names, asked)
+    return found
+
+
+def _own_classes(kind: type) -> list[type]:
+    """A class and those that it inherits from, without those of libraries."""
+    return [each for each in kind.__mro__ if not _is_library(each.__module__)]
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether attributes of an object are a user's: a class of his, or a namespace."""
+    if type(item) is SimpleNamespace or type(item).__module__ == "argparse":
+        return True
+    names = [kind.__module__ for kind in type(item).__mro__]
+    own = [name for name in names if _top(name) == _LIBRARY]
+    if not all(name.startswith(_CONFIGS) for name in own):
+        return False
+    return not _is_library(names[0])
+
+
+@cache
+def _is_library(module: str) -> bool:
+    """Whether a module is Burnish's, Python's or an installed one's."""
+    top = _top(module)
+    if top == _LIBRARY or top in sys.stdlib_module_names or top == "builtins":
+        return True
+    place = getattr(sys.modules.get(top), "__file__", None) or ""
+    return "site-packages" in place or "dist-packages" in place
+
+
+def _top(module: str) -> str:
+    return str(module).partition(".")[0]
+
+
+def _items(box: Any) -> list[Any]:
+    """A container's items, of a dict its keys, then its values; of long ones none."""
+    if len(box) > LONGEST:
+        return [len(box)]
+    return [*box, *box.values()] if isinstance(box, dict) else [*box]
+
+
+def _has_same_items(box: Any, before: list[Any]) -> bool:
+    """Whether a container has the same items; a dict that gains arrays is a cache."""
+    now = _items(box)
+    if len(now) == len(before) and all(map(is_, now, before)):
+        return True
+    if len(box) > LONGEST or isinstance(box, set):
+        return len(now) == len(before) and {*now} == {*before}
+    if not isinstance(box, dict):
+        return len(now) == len(before) and _are_alike(now, before)
+    count = len(before) // 2
+    keys, values = before[:count], before[count:]
+    if any(isinstance(box[key], SETTINGS) for key in box.keys() - {*keys}):
+        return False
+    return _are_alike([box.get(key, _MISSING) for key in keys], values)
+
+
+def _are_alike(now: Any, before: Any) -> bool:
+    """Whether objects are the same, numbers and words equal ones of one type."""
+    return all(
+        a is b
+        or (
+            type(a) is type(b)
+            and (
+                (isinstance(a, _EQUAL) and a == b)
+                or (type(a) is tuple and len(a) == len(b) and _are_alike(a, b))
+            )
+        )
+        for a, b in zip(now, before, strict=True)
+    )
+
+
+_EQUAL = (*SETTINGS, np.generic)
+_MISSING = object()
+_LIBRARY = _top(__name__)
+_CONFIGS = "burnish.config"
+
+_MOST_READ = 1 << 12
+"""Objects that are looked at, so that walks through large structures end."""
+
+_IMPLICIT = {
+    *("__call__", "__getattr__", "__getitem__", "__len__", "__iter__", "__next__"),
+    *("__contains__", "__enter__", "__exit__", "__bool__", "__eq__", "__get__"),
+    *("__add__", "__radd__", "__mul__", "__rmul__", "__sub__", "__truediv__"),
+}
+"""Methods that run although no code names them."""

@@ -20,7 +20,7 @@ from burnish._files.shown import close
 from burnish.autodiff import Variable, recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, Program, written
-from burnish.capture.reach import Reach
+from burnish.capture.reach import Reach, Reads
 from burnish.capture.signature import form_of, frozen
 from burnish.capture.tape import Tape
 from burnish.capture.watch import called
@@ -50,6 +50,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _CPU = Device("cpu")
+_CHANGES, _CALLS = 8, 4
+"""What a function reads may change so often, and then once in so many calls; where it
+changes more often, calls run eagerly."""
+
 _MOST = 32
 """Signatures whose plans are kept; the one that was not used longest goes first."""
 
@@ -98,6 +102,8 @@ class Compiled(Generic[P, R]):
         self._accepted = _accepted(function)
         self._rooms: dict[int, Room] = {}
         self._lock = threading.RLock()
+        self._calls = self._changes = 0
+        self._is_restless = False
         self._begin()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -117,6 +123,7 @@ class Compiled(Generic[P, R]):
         """Look at which modules there are; no plan is made yet."""
         self._reach = Reach(self._function)
         self._modules = list(self._reach.modules.values())
+        self._reads = Reads(self._function, self._reach.modules)
         self._plans: OrderedDict[Any, Plan | GraphPlan | Branches | Unplanned] = (
             OrderedDict()
         )
@@ -126,12 +133,32 @@ class Compiled(Generic[P, R]):
             self._function, self._modules, self._on_gpu, self._on_cpu, _MOST
         )
 
+    def _begin_anew(self) -> None:
+        """Forget the plans: what they have read of globals and objects is another.
+
+        A GPU's step goes on: it is captured in its second call, and refused where the
+        function counts calls in a variable.
+        """
+        on_gpu = any(module.device.kind == "cuda" for module in self._modules)
+        if on_gpu and self._steps.are_made and self._reach.is_same():
+            return
+        with self._lock:
+            self._changes += bool(self._plans or self._steps.known)
+            often = self._changes > _CHANGES
+            self._is_restless = often and self._changes * _CALLS > self._calls
+            self._begin()
+
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         if recording.tape is not None:
             return self._function(*args, **options)
-        if not self._reach.is_same():  # a name means another module now
-            with self._lock:
-                self._begin()
+        self._calls += 1
+        is_same = self._is_restless or (
+            self._reach.is_same() and self._reads.are_same()
+        )
+        if not is_same:
+            self._begin_anew()
+        if self._is_restless:
+            return self._function(*args, **options)
         quick = None if options else self._quick_key(args)
         if quick is None and self._accepted:
             args, options = self._as_tensors(args, options)
@@ -175,7 +202,7 @@ class Compiled(Generic[P, R]):
         A CPU's are run to be timed; draws and buffers are as before then. A step of
         training is one line: it cannot be run to be timed.
         """
-        if self._steps.are_made:
+        if self._steps.are_made and not self._is_restless:
             return f"{self._name}{self._steps.summary(args, options)}"
         args, options = self._as_tensors(args, options)
         found, given = self._found(args, options)
@@ -211,7 +238,15 @@ class Compiled(Generic[P, R]):
 
     def explain(self) -> str:
         """The operators of the calls so far that run eagerly, and why."""
-        return explained(self._name, [*self._plans.values(), *self._steps.known])
+        known = [*self._plans.values(), *self._steps.known]
+        return explained(self._name, [self._restless] if self._is_restless else known)
+
+    @property
+    def _restless(self) -> Unplanned:
+        return Unplanned(
+            "globals, variables of closures or attributes of objects that it reads "
+            "change too often; give them to it as tensors"
+        )
 
     def _on_gpu(self, index: int, homes: dict[int, Home], by_value: bool) -> StepPlan:
         return StepPlan(self._function, self._room(index), homes, by_value)
@@ -296,6 +331,8 @@ class Compiled(Generic[P, R]):
     def _found(self, args: Any, options: Any) -> tuple[Any, list[Any]]:
         """The plan of such a call, made if there is none, and the call's tensors."""
         given: list[Any] = []
+        if self._is_restless:
+            return self._restless, given
         key = self._key(args, options, given)
         if isinstance(key, Unplanned):
             return key, given

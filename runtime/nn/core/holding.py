@@ -99,16 +99,23 @@ def _constructor(build: Callable[..., None]) -> Callable[..., None]:
 # --- modules and tensors among attributes ---
 
 
-def named_held(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every module and stored tensor among attributes, through lists and dicts."""
+def named_held(
+    attributes: Mapping[str, Any], within: tuple[Any, ...] = ()
+) -> Iterator[tuple[str, Any]]:
+    """Every module and stored tensor among attributes, through lists and dicts.
+
+    within: the containers that they are in, which may hold themselves.
+    """
     for name, value in attributes.items():
         if type(value) in _BARE:
             continue
         if isinstance(value, _HELD):
             yield name, value
         elif isinstance(value, _CONTAINERS):
+            if any(value is each for each in within):
+                continue
             inside = {str(key): item for key, item in pairs(value)}
-            for path, item in named_held(inside):
+            for path, item in named_held(inside, (*within, value)):
                 yield f"{name}.{path}", item
 
 

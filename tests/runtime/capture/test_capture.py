@@ -274,6 +274,21 @@ def test_a_container_of_a_class_may_hold_itself():
         program(X)
 
 
+def test_a_container_of_a_module_may_hold_itself():
+    class Own(nn.Module):
+        def __init__(self):
+            self.linear, self.scales = nn.Linear(3, 2), [2.0]
+            self.scales.append(self.scales)
+
+        def forward(self, x):
+            return self.linear(x) * self.scales[0]
+
+    net = Own()
+    assert [*net.state_dict()] == ["linear.weight", "linear.bias"]
+    program = capture(net, X)
+    equal(program(X), net(X))
+
+
 def test_a_tensor_that_outlives_its_capture_is_reported():
     held = SimpleNamespace()
     capture(lambda x: setattr(held, "tensor", x * 2), X)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,14 +85,14 @@ def test_arrays_that_a_module_does_not_accept_stay_arrays():
 
 def test_calls_without_a_record_are_those_of_the_function():
     def upper(words):
-        calls.count += 1
+        next(calls)
         return ops.string_normalizer(words, case_change_action="UPPER")
 
-    calls = SimpleNamespace(count=0)
+    calls = itertools.count()
     fast, words = burnish.compile(upper), Tensor(np.array(["a", "b"], object))
-    for times in (2, 3):
+    for _ in range(2):
         assert fast(words).data.tolist() == ["A", "B"]
-        assert calls.count == times
+    assert next(calls) == 3
     assert "string_normalizer: there is no kernel for it" in fast.explain()
 
 
