@@ -1,5 +1,6 @@
 """Rules and kernels name operators, arguments and options that there are."""
 
+from burnish import ops
 from burnish.capture.gradients import _IN_PARTS, _UNREAD
 from burnish.operator import registry
 from burnish.plan.cpu import LOWERED
@@ -36,6 +37,8 @@ READ = {
 
 
 def test_operators_are_there():
+    for name in ops.__all__:  # families are imported when they are asked for
+        getattr(ops, name)
     lowered = {
         name.removesuffix(" gradient")
         for name in LOWERED.keys() - JOINED - EFFECTS - set(STEPS.values())
