@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -102,26 +102,43 @@ def run(
     )
 
 
-def by_definition(
-    path: Path, feeds: Feeds, noise: int | None = None
-) -> list[Any] | None:
-    """What onnxruntime computes node by node, fusing none; None where it cannot.
+def by_definition(path: Path, feeds: Feeds) -> list[Any] | None:
+    """What onnxruntime computes node by node, fusing none; None where it cannot."""
+    return next(_node_by_node(path, feeds), None)
 
-    noise: a seed; then the last bits that the specification leaves open are random
-    where they are quantized.
+
+def with_noise(path: Path, feeds: Feeds) -> Iterator[list[Any]]:
+    """The same, with the last bits of what is quantized drawn anew for each result.
+
+    Random are those that the specification leaves open. The draws are always the same.
     """
+    yield from _node_by_node(path, feeds, change=_add_noise)
+
+
+def _node_by_node(
+    path: Path,
+    feeds: Feeds,
+    change: Callable[[onnx.ModelProto], None] | None = None,
+) -> Iterator[list[Any]]:
+    """onnxruntime's results for the file, after a change; none where it cannot."""
     try:
         runtime = importlib.import_module("onnxruntime")
-        file = None if noise is None else _noisy(path, noise)
+        file = None if change is None else _changed(path, change)
         session = _session(runtime, path, exact="1", fused=False, file=file)
-        return session.run(None, dict(feeds))
+        while True:
+            yield session.run(None, dict(feeds))
     except Exception:  # missing, or no kernel for an operator as it is in the file
-        return None
+        return
 
 
-def _noisy(path: Path, seed: int) -> bytes:
-    """The file with the inputs of quantizers changed by up to _NOISE of themselves."""
+def _changed(path: Path, change: Callable[[onnx.ModelProto], None]) -> bytes:
     model = onnx.load(str(path))
+    change(model)
+    return model.SerializeToString()
+
+
+def _add_noise(model: onnx.ModelProto) -> None:
+    """Change the inputs of quantizers by up to _NOISE of themselves."""
     made_by = {name: node for node in model.graph.node for name in node.output if name}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
@@ -134,7 +151,7 @@ def _noisy(path: Path, seed: int) -> bytes:
                 [factor],
                 low=1 - _NOISE,
                 high=1 + _NOISE,
-                seed=float(1000 * seed + len(nodes)),
+                seed=float(len(nodes)),
             )
             nodes += [like, onnx.helper.make_node("Mul", [x, factor], [moved])]
             node.input[0] = moved
@@ -142,7 +159,6 @@ def _noisy(path: Path, seed: int) -> bytes:
     copied = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:]
     model.graph.node.extend(copied)
-    return model.SerializeToString()
 
 
 def _is_open(name: str, made_by: Mapping[str, onnx.NodeProto]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 
 import numpy as np
 import onnx
@@ -410,7 +411,7 @@ def test_half_precision_inside_allows_its_own_difference(tmp_path, kind, allowed
 def test_quantizers_allow_how_far_the_reference_is_from_itself(
     tmp_path, monkeypatch, off, apart, moves, agrees
 ):
-    """Float rounding before a quantizer changes a code, in onnxruntime too."""
+    """Float rounding before a quantizer changes a code; few of many draws show it."""
     path = tmp_path / "q.onnx"
     onnx.save(onnx.parser.parse_model(QUANTIZED), path)
     write(generate(path), tmp_path)
@@ -423,11 +424,17 @@ def test_quantizers_allow_how_far_the_reference_is_from_itself(
         feeds = next(tries())
         return feeds, exact(feeds["x"], off), "onnxruntime, fused"
 
-    def by_definition(path, feeds, noise=None):
-        return exact(feeds["x"], off - apart - (0 if noise is None else moves))
+    def by_definition(path, feeds):
+        return exact(feeds["x"], off - apart)
+
+    def with_noise(path, feeds):
+        while True:
+            yield from [by_definition(path, feeds)] * 20
+            yield exact(feeds["x"], off - apart - moves)
 
     monkeypatch.setattr(reference, "run", run)
     monkeypatch.setattr(reference, "by_definition", by_definition)
+    monkeypatch.setattr(reference, "with_noise", with_noise)
     report = verify(path, tmp_path)
     assert report.agrees is agrees
     assert any("activations are quantized" in note for note in report.notes)
@@ -457,11 +464,13 @@ def test_noise_is_where_the_order_of_sums_is_open(tmp_path, operator, turns):
     onnx.save(onnx.parser.parse_model(text), path)
     draw = np.random.default_rng(0)
     fed = {name: draw.standard_normal((64, 64)).astype("float32") for name in "xw"}
-    plain, *moved = (
-        reference.by_definition(path, fed, noise=noise)[0] for noise in (None, 0, 1, 0)
+    (plain,) = reference.by_definition(path, fed)
+    first, again = (
+        [moved for (moved,) in islice(reference.with_noise(path, fed), 2)]
+        for _ in range(2)
     )
-    off = np.rint(np.abs(moved[0] - plain) / 0.001)
+    off = np.rint(np.abs(first[0] - plain) / 0.001)
     assert off.max() == (1 if turns else 0)
     assert (off > 0).mean() < 0.05
-    assert np.array_equal(moved[0], moved[2])  # a seed's noise is always the same
-    assert np.array_equal(moved[0], moved[1]) is not turns
+    assert np.array_equal(first, again)  # the draws are always the same
+    assert np.array_equal(first[0], first[1]) is not turns
