@@ -176,9 +176,9 @@ class Builder:
         else:
             self.copy_items(kind, shape, source, x, target, strides(shape))
 
-    def strided(self, value: Value) -> tuple[Spot, tuple[int, ...]]:
+    def strided(self, value: Value | Constant) -> tuple[Spot, tuple[int, ...]]:
         """The place of a value's elements and their strides, uncopied if possible."""
-        if not self._forms(value):
+        if isinstance(value, Value) and not self._forms(value):
             return self.views[value.place]
         return self.spot(value), strides(value.shape)
 

@@ -328,6 +328,32 @@ def test_causal_attention_of_fewer_pairs(queries):
     assert "softmax" not in report
 
 
+def test_gradients_that_are_constants_reach_attention():
+    """Those of a sum are one number everywhere, and no value of a line."""
+    random = np.random.default_rng(3)
+    given = {name: normal(random, 2, 3, 181, 8) for name in "qkv"}
+
+    def moved(dtype, is_compiled):
+        held = Held(given, dtype)
+        held.to("cpu:autodiff")
+
+        def step():
+            q, k, v = (getattr(held, name) for name in given)
+            y = ops.scaled_dot_product_attention(q, k, v, is_causal=True)
+            optim.SGD().step(1.0, held, y.sum().backward())
+
+        run = burnish.compile(step) if is_compiled else step
+        run()
+        report = run.explain() if is_compiled else ""
+        return [getattr(held, name).numpy() for name in given], report
+
+    ours, report = moved(np.float32, True)
+    wanted, _ = moved(np.float64, False)
+    assert "nothing eagerly" in report
+    for one, other in zip(ours, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-4)
+
+
 def test_causal_attention_stores_no_scores_from_fewer_pairs_on():
     held = Held({"x": normal(np.random.default_rng(1), 256, 16)}, np.float32)
     held.to("cpu:autodiff")

@@ -11,7 +11,7 @@ from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import strides
 from burnish.plan.cpu.moves.joined import see
 from burnish.plan.cpu.table import check, lower, need
-from burnish.plan.graph import Node, Value
+from burnish.plan.graph import Constant, Node, Value
 
 
 @lower("attended_heads")
@@ -85,7 +85,7 @@ def _dropping(b: Builder, keep: Any, factor: float) -> dict[str, Any]:
     return fields | {"keep": b.spot(keep)}
 
 
-def _read(b: Builder, name: str, value: Value) -> dict[str, Any]:
+def _read(b: Builder, name: str, value: Value | Constant) -> dict[str, Any]:
     """A value's place and distances, in place where its rows are contiguous."""
     spot, steps = b.strided(value)
     if steps[-1] != 1:
