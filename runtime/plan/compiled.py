@@ -123,7 +123,7 @@ class Compiled(Generic[P, R]):
         """Look at which modules there are; no plan is made yet."""
         self._reach = Reach(self._function)
         self._modules = list(self._reach.modules.values())
-        self._reads = Reads(self._function, self._reach.modules)
+        self._reads: Reads | None = None
         self._plans: OrderedDict[Any, Plan | GraphPlan | Branches | Unplanned] = (
             OrderedDict()
         )
@@ -134,26 +134,26 @@ class Compiled(Generic[P, R]):
         )
 
     def _begin_anew(self) -> None:
-        """Forget the plans: what they have read of globals and objects is another.
-
-        A GPU's step goes on: it is captured in its second call, and refused where the
-        function counts calls in a variable.
-        """
-        on_gpu = any(module.device.kind == "cuda" for module in self._modules)
-        if on_gpu and self._steps.are_made and self._reach.is_same():
-            return
+        """Forget the plans: what they have read of globals and objects is another."""
         with self._lock:
             self._changes += bool(self._plans or self._steps.known)
             often = self._changes > _CHANGES
             self._is_restless = often and self._changes * _CALLS > self._calls
             self._begin()
+            self._look()
+
+    def _look(self) -> None:
+        """Look at what is read: before the first plan, as it may be defined late."""
+        if self._reads is None:
+            self._reads = Reads(self._function, self._reach.modules)
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         if recording.tape is not None:
             return self._function(*args, **options)
         self._calls += 1
+        reads = self._reads
         is_same = self._is_restless or (
-            self._reach.is_same() and self._reads.are_same()
+            reads is not None and self._reach.is_same() and reads.are_same()
         )
         if not is_same:
             self._begin_anew()
@@ -202,6 +202,7 @@ class Compiled(Generic[P, R]):
         A CPU's are run to be timed; draws and buffers are as before then. A step of
         training is one line: it cannot be run to be timed.
         """
+        self._look()
         if self._steps.are_made and not self._is_restless:
             return f"{self._name}{self._steps.summary(args, options)}"
         args, options = self._as_tensors(args, options)
@@ -227,6 +228,7 @@ class Compiled(Generic[P, R]):
         self, *args: P.args, **options: P.kwargs
     ) -> Plan | GraphPlan | Branches | Unplanned:
         """The plan of a call with such arguments, made if there is none."""
+        self._look()
         given = self._as_tensors(args, options)
         found: Plan | GraphPlan | Branches | Unplanned = self._found(*given)[0]
         return found

@@ -141,6 +141,14 @@ def test_a_global_that_is_defined_later_is_read_anew_too():
     del globals()["LATER"]
 
 
+def test_an_attribute_that_is_given_later_is_read_anew_too():
+    owner = SimpleNamespace()
+    fast = burnish.compile(lambda x: x * owner.factor)
+    for factor in (2.0, 7.0):
+        owner.factor = factor
+        assert (fast(X).numpy() == factor).all()
+
+
 def of_number():
     factor = 2.0
 
