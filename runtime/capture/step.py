@@ -125,7 +125,10 @@ class StepTape(Tape):
         self.made.clear()
         self.derived.clear()
         self.arguments.clear()
-        gc.collect()
+        for generation in range(3):  # cycles: mostly young ones, of a large process
+            if all(value() is None for value in values):
+                return
+            gc.collect(generation)
         if any(value() is not None for value in values):
             raise CaptureError(refusal("a tensor is kept that is no result; return it"))
 
