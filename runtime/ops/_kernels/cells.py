@@ -42,8 +42,12 @@ def scan(
     each example ends: its states stay from there on, and its results are 0.
     """
     count, n, width = x.shape
+    if not count:
+        # a sum of no rows is zeros, a Tensor where x is one
+        none = x[..., :1].sum(axis=0)
+        return x[..., : state[0].shape[-1]], tuple(s + none for s in state)
     live = None if lengths is None else _live(lengths, count=count)
-    if isinstance(step, Whole) and count:
+    if isinstance(step, Whole):
         states = step.sequence(x, state, live, reverse)
         return alive(live, states[0]), tuple(s[0 if reverse else -1] for s in states)
     inputs = [part.reshape(n, width) for part in split(x, num=count, axis=0)]

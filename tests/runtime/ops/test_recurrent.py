@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from burnish import ops
+import burnish
+from burnish import Tensor, nn, ops
 from burnish.errors import InputError
 from tests.harness.operators import case
 
@@ -220,6 +221,34 @@ def test_rnn_like_onnxruntime(direction, lengths):
         ops.rnn(*inputs, **options), run_onnx("RNN", inputs, 2, **options), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [None, 0 * LENGTHS])
+@pytest.mark.parametrize(
+    ("kind", "gates", "states"), [("lstm", 4, 2), ("gru", 3, 1), ("rnn", 1, 1)]
+)
+def test_no_steps_end_where_they_start(kind, gates, states, lengths):
+    start = [random(2, N, H) + k for k in range(states)]
+    x, parts = random(0, N, INPUTS), [random(*s) for s in weights(gates, 2)]
+    run = getattr(ops, kind)
+    y, *ends = run(x, *parts, lengths, *start, direction="bidirectional")
+    assert y.shape == (0, 2, N, H)
+    assert y.dtype == np.float32
+    for end, begin in zip(ends, start, strict=True):
+        np.testing.assert_array_equal(end, begin)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_layers_without_steps_give_zeros(layer):
+    """Eager, as a plan, and as a plan that has seen others before."""
+    module = layer(INPUTS, H, num_layers=2, bidirectional=True).valid()
+    planned = burnish.compile(module)
+    planned(Tensor(random(T, N, INPUTS)))
+    for run in (module, burnish.compile(module), planned):
+        y, last = run(Tensor(random(0, N, INPUTS)))
+        assert y.shape == (0, N, 2 * H)
+        for end in last if isinstance(last, tuple) else (last,):
+            np.testing.assert_array_equal(end.numpy(), np.zeros((4, N, H)))
 
 
 def test_unknown_words_are_refused():
