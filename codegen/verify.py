@@ -104,9 +104,9 @@ def verify(
             "how far onnxruntime's results with and without its optimizations are apart"
         )
         if any(map(_may_be_rounding, outputs)):
-            judged = _with_noise(source.path, fed, exact, outputs)
-            if judged != outputs:
-                outputs = judged
+            moved = _with_noise(source.path, fed, exact, outputs)
+            if moved != outputs:
+                outputs = moved
                 notes.append(
                     "codes near the middle of two turn with the order of float32 sums: "
                     "the limit is also twice how far onnxruntime's own result moves "

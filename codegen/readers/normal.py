@@ -137,8 +137,9 @@ def _drop_weight_inputs(model: ir.Model, explain: Explain) -> None:
     """Inputs that have an initializer are weights; old files list all of them."""
     defaults = [v.name for v in model.graph.inputs if v.is_initializer()]
     if defaults and model.ir_version >= 4:
+        rest = f" and {len(defaults) - 1} more" if len(defaults) > 1 else ""
         explain(
             "inputs with a value in the file are weights, not arguments: "
-            + ", ".join(map(repr, defaults))
+            f"{defaults[0]!r}{rest}"
         )
     common.RemoveInitializersFromInputsPass()(model)
