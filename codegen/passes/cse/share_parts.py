@@ -62,5 +62,4 @@ def _key(node: ir.Node) -> Hashable:
 
 
 def _places(value: ir.Value) -> Hashable:
-    rank = None if value.shape is None else len(value.shape)
-    return rank, tuple(g.integers(value) or ())
+    return g.static_dims(value), tuple(g.integers(value) or ())

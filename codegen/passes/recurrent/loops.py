@@ -180,8 +180,8 @@ def _runs_through(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
 def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
     """Whether the loop ends with the sequence, whose length is no number yet.
 
-    Its limit and what its condition reads are computed for two lengths, from the sizes
-    that have the same name.
+    Its limit and what its condition reads are computed for several lengths, from the
+    sizes that have the same name. The last one is beyond a bound of the loop's own.
     """
     if sequence.shape is None or str(sequence.shape[0]) == "None":
         return False
@@ -189,7 +189,7 @@ def _counts_to(loop: _Loop, sequence: ir.Value, run: Evaluator) -> bool:
     limit, going = loop.node.inputs[:2]
     always = loop.body.outputs[0] is loop.body.inputs[1]
     try:
-        for count in (7, 12):
+        for count in (1, 7, 1 << 20):
             known = _sizes([] if limit is None else [limit], length, count)
             if known is None:
                 return False
@@ -219,8 +219,9 @@ def _ends_at(loop: _Loop, length: str, count: int, run: Evaluator) -> bool:
     if going is not None and not run(going, known, _MOVES | _MONOTONE).item():
         return False
     outer = {inside: run(start, known, _MOVES) for inside, start in numbers.items()}
-    steps = [_continues(loop, i, run, outer) for i in (0, count - 2, count - 1)]
-    return steps == [True, True, False]
+    steps = sorted({0, max(count - 2, 0), count - 1})
+    continues = [_continues(loop, i, run, outer) for i in steps]
+    return all(continues[:-1]) and not continues[-1]
 
 
 def _sizes(

@@ -86,9 +86,17 @@ def _are_alike(one: Step, other: Step) -> bool:
     return (
         (one.kind, one.order) == (other.kind, other.order)
         and one.root.op_type == other.root.op_type
-        and one.of_h.transposed == other.of_h.transposed
-        and _are_equal(one.of_h.matrix, other.of_h.matrix)
-        and _are_equal(one.of_h.bias, other.of_h.bias)
+        and _are_same(one.of_x, other.of_x)
+        and _are_same(one.of_h, other.of_h)
+    )
+
+
+def _are_same(one: Product, other: Product) -> bool:
+    """Whether both multiply by equal weights and add equal biases."""
+    return (
+        one.transposed == other.transposed
+        and _are_equal(one.matrix, other.matrix)
+        and _are_equal(one.bias, other.bias)
     )
 
 

@@ -229,7 +229,7 @@ def _lstm(folder: Path, *changes: tuple[str, str]) -> str:
     )
     source, made = source_of(model, folder)
     _, plain = source_of(model, folder, simplify=False)
-    for batch, time in ((2, 5), (1, 3), (4, 4)):
+    for batch, time in ((2, 5), (1, 3), (4, 4), (1, 20)):
         x = rng.normal(size=(batch, time, 3)).astype(np.float32)
         for one, other in zip(made(x), plain(x), strict=True):
             np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-5, 1e-6)
@@ -262,8 +262,10 @@ CAPPED = "whole = Gather(sizes, zero) length = Min(whole, far)"
     [
         ("Gather(sizes, zero)", "Gather(sizes, two)"),
         ("length = Gather(sizes, zero)", CAPPED),
+        ("n2 = Cast<to = 1>(short)", "n2 = Cast<to = 1>(far)"),
+        ("Loop(no_limit,", "Loop(far,"),
     ],
-    ids=["as many steps as features", "15 at most"],
+    ids=["as many steps as features", "15 at most", "or 15 steps", "a limit of 15"],
 )
 def test_other_conditions_stay(change, tmp_path):
     text = _lstm(tmp_path, ENDLESS, change)

@@ -85,6 +85,8 @@ MISSES = {
     + rnn(1, "Tanh")
     + "y = Neg(h2)",
     "other activations": SPLIT + RNN.replace("Tanh", "Relu", 1) + LAST,
+    "another bias at one step": SPLIT + RNN.replace("kx1, e", "kx1, ex") + LAST,
+    "no bias at one step": SPLIT + RNN.replace("Add(kx1, e)", "Identity(kx1)") + LAST,
     "a matrix is read": PRODUCT + LSTM + "p = ReduceMax(Rt) y = Add(h3, p)",
 }
 
@@ -94,7 +96,8 @@ def steps(text: str, **shapes: str) -> Any:
     rng = np.random.default_rng(0)
     rows = (4 if "c0" in text else 3) * HIDDEN
     held = {"Wt": (size, rows), "Rt": (HIDDEN, rows), "b": (rows,), "d": (rows,)}
-    held |= {"St": (SIZE, HIDDEN), "Ut": (HIDDEN, HIDDEN), "e": (HIDDEN,)}
+    held |= {"St": (size, HIDDEN), "Ut": (HIDDEN, HIDDEN), "e": (HIDDEN,)}
+    held |= {"ex": (HIDDEN,)}
     held |= {"Ot": held["Rt"], "qb": (3 * HIDDEN,), "qd": (3 * HIDDEN,)}
     held |= {"Qt": (HIDDEN, 3 * HIDDEN), "Vt": (HIDDEN, 3 * HIDDEN)}
     weights = {k: rng.normal(size=v).astype(np.float32) for k, v in held.items()}
@@ -132,6 +135,11 @@ def test_a_layer_above_reads_the_one_below() -> None:
 @pytest.mark.parametrize("name", MISSES)
 def test_other_steps_stay(name: str) -> None:
     stays(steps(MISSES[name]), "nn.LSTM(", "nn.GRU(", "nn.RNN(")
+
+
+def test_a_step_that_transposes_the_matrix_stays() -> None:
+    turned = RNN.replace("kx1 = MatMul(x1, St)", "kx1 = Gemm<transB=1>(x1, St)")
+    stays(steps(SPLIT + turned + LAST, x=f"{TIME},{BATCH},{HIDDEN}"), "nn.RNN(")
 
 
 def test_steps_of_a_module_stay_its_authors_loop() -> None:

@@ -32,6 +32,15 @@ def test_equal_places_only_are_shared(place: int, shared: bool) -> None:
     assert [n.op_type for n in model.graph].count("Gather") == 2 - shared
 
 
+def test_places_of_other_shapes_are_not_shared() -> None:
+    text = """p = Gather(b, i) s = ReduceMax<keepdims=0>(p) q = Gather(b, j)
+        h = ReduceMax(q, o) a = Add(x, h) y = Mul(a, s)"""
+    places = np.arange(6)
+    weights = {"b": np.stack([B, B + 1, B, B, B, B]), "o": np.array([0])}
+    weights |= {"i": places.reshape(2, 3), "j": places.reshape(3, 2)}
+    becomes(form(text, weights=weights, x="2,4"))
+
+
 def test_modules_have_parts_of_their_own() -> None:
     model = model_of(PLACES.format(0), weights={"b": np.stack([B, B + 1])}, x="3,4")
     for place, node in enumerate(model.graph):
