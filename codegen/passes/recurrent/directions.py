@@ -102,6 +102,8 @@ def _reversed_results(node: ir.Node) -> list[_Sequence] | None:
             return None
         for user, _ in value.uses():
             result = user.outputs[0]
+            if user.graph is not node.graph:
+                return None
             if perm(user) == SWAP and not by_batch:
                 waiting.append((result, True))
             elif _before_reversal(result, by_batch) is value:
@@ -168,7 +170,7 @@ def _readers(node: ir.Node) -> list[ir.Node]:
 def _take(model: ir.Model, parts: list[ir.Value], whole: ir.Value) -> None:
     """Let who reads the last state of one direction without its axis index it."""
     for place, part in enumerate(parts):
-        for user in {user for user, _ in part.uses()}:
+        for user in dict.fromkeys(user for user, _ in part.uses()):
             if user.op_type == "Squeeze" and axes_of(user, g.integers) == [0]:
                 at = g.new_constant(model, "direction", np.array(place))
                 taken = ir.node("Gather", [whole, at], {"axis": 0}, name=user.name)
@@ -194,7 +196,7 @@ def _replace(
         wholes[True].type, wholes[True].shape = y.type, swapped(y.shape)
     for order, whole in wholes.items():
         one = by_batch if order else [first]
-        for concat in {user for v in one for user, _ in v.uses()}:
+        for concat in dict.fromkeys(user for v in one for user, _ in v.uses()):
             if _joins(concat, one, second[order]):
                 instead(concat.outputs[0], whole)
                 g.owner(concat).remove(concat, safe=True)
