@@ -24,7 +24,7 @@ def _check(found: Match) -> str | None:
     grouped = declared(found.named["groups"].outputs[0])
     if before is None or after is None or grouped is None or None in before:
         return "the shapes are not known"
-    apart = min(len(before), len(grouped)) > 2 and grouped[0] == before[0]
+    apart = len(before) > 1 and len(grouped) > 2 and grouped[0] == before[0]
     if after != before or not apart:
         return "the result has other axes than what came in"
     if grouped[1] is None or grouped[1].value is None:
@@ -33,7 +33,7 @@ def _check(found: Match) -> str | None:
 
 
 def _check_weights(found: Match, dims: Dims | None) -> str | None:
-    channels = dims[1] if dims is not None and len(dims) > 2 else None
+    channels = dims[1] if dims is not None and len(dims) > 1 else None
     if dims is None or channels is None or channels.value is None:
         return "how many channels there are is not known"
     if not _filled(found["one"], 1) or not _filled(found["zero"], 0):

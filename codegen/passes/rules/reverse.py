@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import constant, constant_node
+from burnish.codegen.passes.graph import (
+    behind,
+    constant,
+    constant_node,
+    integers,
+    maker_of,
+)
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 
 _TO_THE_START = -(2**63) + 1
@@ -16,11 +22,22 @@ def _axis(found: Match) -> int:
 
 def _check(found: Match) -> str | None:
     x, lengths = found["x"], constant(found["lengths"])
+    if _is_size_of(found["lengths"], x, _axis(found)):
+        return None
     if lengths is None or x.shape is None:
         return "the lengths are not known"
     if any(int(n) != x.shape[_axis(found)] for n in lengths.numpy().reshape(-1)):
         return "some sequence is shorter than the axis"
     return None
+
+
+def _is_size_of(value: ir.Value, x: ir.Value, axis: int) -> bool:
+    """Whether a value is x.shape[axis], as tf2onnx asks for it to write a ReverseV2."""
+    part = maker_of(behind(value, "Cast", "Squeeze", "Unsqueeze"), "Gather")
+    asked = None if part is None else maker_of(part.inputs[0], "Shape")
+    if part is None or asked is None or {"start", "end"} & asked.attributes.keys():
+        return False
+    return asked.inputs[0] is x and integers(part.inputs[1]) == [axis]
 
 
 def _turned(found: Match) -> list[ir.Node]:

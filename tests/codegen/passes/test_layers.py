@@ -27,6 +27,12 @@ def test_groups_are_normal(shape):
     becomes(model, "self.norm = nn.GroupNorm(2, 6)")
 
 
+@pytest.mark.parametrize("shape", [(6,), (1, 6)])
+def test_groups_of_features_are_normal(shape):
+    model = form(GROUPS, weights=by_channel(*shape), x="batch,6")
+    becomes(model, "self.norm = nn.GroupNorm(2, 6)")
+
+
 @pytest.mark.parametrize("shape", [(6, 1), (1, 6, 1)])
 def test_groups_of_one_channel_are_normal(shape):
     text = """one = Constant<value_floats=[1.0,1.0,1.0,1.0,1.0,1.0]>()

@@ -137,6 +137,19 @@ def test_whole_sequences_are_turned_by_a_slice(lengths, line):
     becomes(model, line) if line else stays(model, "x[::-1]")
 
 
+@pytest.mark.parametrize(("axis", "is_whole"), [(0, True), (1, False)])
+def test_a_sequence_as_long_as_its_axis_is_turned_by_a_slice(axis, is_whole):
+    text = f"""t = Constant<value_ints=[{axis}]>() n = Constant<value_ints=[1]>()
+        s = Shape(x) length = Gather(s, t) batch = Gather(s, n)
+        lengths = Expand(length, batch)
+        y = ReverseSequence<time_axis=0, batch_axis=1>(x, lengths)"""
+    model = form(text, x="time,batch,3")
+    if is_whole:
+        becomes(model, "return x[::-1]")
+    else:
+        stays(model, "x[::-1]", feeds={"x": np.zeros((4, 3, 3), np.float32)})
+
+
 @pytest.mark.parametrize(
     ("name", "end", "is_whole"),
     [
