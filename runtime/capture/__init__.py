@@ -20,7 +20,7 @@ from burnish._engine.pytree import mapped
 from burnish.autodiff import Variable, recording
 from burnish.capture.late import Unmade
 from burnish.capture.program import Program
-from burnish.capture.reach import Reach
+from burnish.capture.reach import Reach, Reads
 from burnish.capture.signature import FIXED, argument_names, form_of
 from burnish.capture.tape import Tape
 from burnish.capture.traced import Traced
@@ -86,6 +86,7 @@ def record(
     reach = Reach(function)
     modules = reach.modules
     before = Before(modules, reach.containers)
+    tape.reads = Reads(function, modules)
     try:
         with rng.observed(tape.drawing), tape.running():
             made = run(function, own_args, own_options)
@@ -98,6 +99,7 @@ def record(
             why = f"capture: {error}, behind a late result"
         if why or isinstance(error, CaptureError):
             before.restore()
+            tape.reads.restore()
         if why and not isinstance(error, CaptureError):
             raise CaptureError(why) from error
         raise

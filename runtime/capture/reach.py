@@ -12,6 +12,7 @@ from types import (
     CellType,
     CodeType,
     FunctionType,
+    MappingProxyType,
     MethodType,
     ModuleType,
     SimpleNamespace,
@@ -178,7 +179,9 @@ class Reads:
         self._boxes: list[tuple[Any, list[Any]]] = []
         self._modules_own: set[int] = set()  # lists that modules' guards compare
         self._walk([function, *modules.values()])
-        self._looks = [*self._taken()]
+        taken = [*self._taken()]
+        self._looks = [look for look, _ in taken]
+        self._puts = [put for _, put in taken]
         self._before = [*map(call, self._looks)]
         self._seen.clear()  # what it holds may go
 
@@ -191,6 +194,16 @@ class Reads:
             self._before = now
         boxes = self._boxes  # mostly none, as in `Reach`
         return not boxes or all(_has_same_items(box, held) for box, held in boxes)
+
+    def restore(self) -> None:
+        """Undo what a capture has changed: the plain call, which follows, does it."""
+        looked = zip(self._looks, self._puts, self._before, strict=True)
+        for look, put, before in looked:
+            if look() is not before:
+                put(before)
+        for box, held in self._boxes:
+            if not _has_same_items(box, held):
+                _refill(box, held)
 
     def _walk(self, items: list[Any]) -> None:
         """Look at items, and at what these read, until nothing new is named."""
@@ -286,13 +299,13 @@ class Reads:
             if not isinstance(each, SETTINGS):
                 yield each
 
-    def _taken(self) -> Iterator[Callable[[], Any]]:
-        """Functions that read what is compared, one for each name of each holder."""
+    def _taken(self) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
+        """Functions that read and write what is compared: a name of a holder each."""
         for cell in self._cells:
-            yield partial(_content, cell)
+            yield partial(_content, cell), partial(setattr, cell, "cell_contents")
         for file, names in self._globals.values():
             for name in names:
-                yield partial(file.get, name, _MISSING)
+                yield partial(file.get, name, _MISSING), partial(_put, file, name)
         done: set[tuple[int, str]] = set()
         for holders in self._owners:
             known = set[str]().union(*[holder.keys() for holder in holders])
@@ -300,7 +313,8 @@ class Reads:
                 for name in known & self._names | self._asked:
                     if (id(holder), name) not in done:
                         done.add((id(holder), name))
-                        yield partial(holder.get, name, _MISSING)
+                        look = partial(holder.get, name, _MISSING)
+                        yield look, partial(_put, holder, name)
 
 
 class _Slots:
@@ -318,6 +332,33 @@ class _Slots:
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self._owner, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._owner, name, value)
+
+    def pop(self, name: str, _default: Any) -> None:
+        delattr(self._owner, name)
+
+
+def _put(holder: Any, name: str, value: Any) -> None:
+    """Give a name its value of before; those of classes stay as they are."""
+    if isinstance(holder, MappingProxyType):
+        return
+    if value is _MISSING:
+        holder.pop(name, None)
+    else:
+        holder[name] = value
+
+
+def _refill(box: Any, held: list[Any]) -> None:
+    """Give a container its items of before, as `_items` has them; no long one."""
+    if isinstance(box, dict) and len(held) % 2 == 0:
+        half = len(held) // 2
+        box.clear()
+        box.update(zip(held[:half], held[half:], strict=True))
+    elif isinstance(box, list | deque | set) and [*map(type, held)] != [int]:
+        box.clear()  # (one number may be a length)
+        (box.update if isinstance(box, set) else box.extend)(held)
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:

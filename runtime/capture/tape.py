@@ -10,6 +10,7 @@ from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Variable, recording
 from burnish.capture.dependencies import Dependencies
 from burnish.capture.late import Late, Unmade
+from burnish.capture.reach import Reads
 from burnish.capture.ref import Ref
 from burnish.capture.traced import Traced
 from burnish.capture.where import refusal
@@ -40,6 +41,7 @@ class Tape(Dependencies):
 
     follows = False  #: whether `way` says which way an `if` goes
     is_step = False  #: whether it writes down gradients and updates too
+    reads: Reads  #: what the function read, in Python, before
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from burnish.autodiff import Variable, no_grad
 from burnish.capture import CaptureError, written
 from burnish.capture.step import StepTape
 from burnish.kernels import library, num_threads
-from burnish.plan.arguments import cells, numbers_in
+from burnish.plan.arguments import numbers_in
 from burnish.plan.plan import Plan
 from burnish.planned.space import Fault
 from burnish.tensor import Tensor
@@ -89,17 +89,17 @@ class TrainingPlan:
         return self._plan is not None
 
     def _make(self, args: Any, options: Any) -> None:
-        tape, before = StepTape(), cells(self._function)
+        tape = StepTape()
         program = written(tape, self._function, args, options)
-        tape.check_kept()
-        if not tape.has_gradients:
-            raise CaptureError("plans are for inference, or for steps with gradients")
-        if cells(self._function) != before:
-            raise CaptureError(
-                "it counts in a variable of its own; give it as an argument"
-            )
-        if any(rate.is_read for _, rate in tape.rates):
-            raise CaptureError("a schedule's rate is computed with in Python")
+        try:
+            tape.check_kept()
+            if not tape.has_gradients:
+                raise CaptureError("plans are for inference, or steps with gradients")
+            if any(rate.is_read for _, rate in tape.rates):
+                raise CaptureError("a schedule's rate is computed with in Python")
+        except CaptureError:
+            tape.reads.restore()
+            raise
         self.reads_numbers |= any(number.is_read for number in tape.numbers)
         kernels = library()
         if kernels is None:
