@@ -8,6 +8,7 @@ from burnish.kernels.library import library
 from burnish.plan.cpu.convolution import conv
 from burnish.plan.cpu.convolution.grouped import Groups, uneven
 from burnish.plan.cpu.convolution.weights import fitting
+from burnish.plan.cpu.products import first_level
 from tests.runtime.plan.checks import check
 
 RANDOM = np.random.default_rng(5)
@@ -38,15 +39,19 @@ def test_any_order_of_tiles_gives_the_same(name, cache, second, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rows", "places", "sums", "blocks"),
+    ("ways", "rows", "places", "sums", "blocks"),
     [
-        ([0, 14, 14, 9, 6], 1000, 64, 4),  # four blocks take the fewest loads
-        ([0, 14, 14, 9, 6], 1000, 2304, 2),  # of which weights leave the cache
-        ([0, 14, 14, 9, 6], 8, 64, 2),  # and are read too seldom here
-        ([0, 6, 3, 0, 1], 1000, 64, 1),  # with 16 registers
+        (12, [0, 14, 14, 9, 6], 1000, 64, 4),  # four blocks take the fewest loads
+        (12, [0, 14, 14, 9, 6], 1000, 2304, 2),  # of which weights leave the cache
+        (12, [0, 14, 14, 9, 6], 8, 64, 2),  # and are read too seldom here
+        (8, [0, 14, 14, 9, 6], 1000, 64, 2),  # where they are one at a time
+        (12, [0, 6, 3, 0, 1], 1000, 64, 1),  # with 16 registers
     ],
 )
-def test_tiles_have_as_many_blocks_as_loads_allow(rows, places, sums, blocks):
+def test_tiles_have_as_many_blocks_as_loads_allow(
+    ways, rows, places, sums, blocks, monkeypatch
+):
+    monkeypatch.setattr(first_level, "ways", lambda: ways)
     assert fitting(rows, 4, places, sums) == blocks
 
 

@@ -13,6 +13,7 @@ from burnish.kernels.records import RESULTS
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.layout import CHANNELS, LANES, PLAIN
+from burnish.plan.cpu.products import first_level
 from burnish.plan.graph import Array, Constant, Value, constant
 
 _NEAR = 256 << 10
@@ -236,5 +237,9 @@ def fitting(
         loads = times * of_weight * nr + of_number * height
         return -(-count // nr) * tiles * (max(nr * height, 8) + loads)
 
-    usable = [nr for nr in (1, 2, 3, 4) if rows[nr] and not (exact and count % nr)]
+    # With one load of 16 numbers at a time, those of 4 blocks delay 6 places' products.
+    most = 3 if is_wide and not first_level.is_wide() else 4
+    usable = [
+        nr for nr in range(1, most + 1) if rows[nr] and not (exact and count % nr)
+    ]
     return min(usable, key=cost)

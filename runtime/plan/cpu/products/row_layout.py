@@ -16,12 +16,10 @@ same few places of the first-level cache; blocks are side by side."""
 _MANY_ROWS = 64
 """Rows from which on it pays to bring them into blocks."""
 
-_ENOUGH_WAYS = 12
-"""Ways of that cache with which plain rows cost less than bringing them into blocks."""
-
 _WRITTEN_ROWS, _WRITTEN_BYTES = 192, 5 << 18
-"""With so many ways, from these rows on and up to these bytes, a product reads blocks
-that another one writes a few percent faster; more would collide in the second level."""
+"""Where that cache has many ways, from these rows on and up to these bytes, a product
+reads blocks that another one writes a few percent faster; more would collide in the
+second level."""
 
 
 def rows_layout(b: Builder, x: Value) -> Layout:
@@ -51,11 +49,12 @@ def collide(x: Value) -> bool:
 def _want_blocks(b: Builder, x: Value) -> bool:
     """Whether rows that collide are to be in blocks.
 
-    A weight's gradient, which takes a few numbers of each row, wants them on any cache.
+    Where that cache has many ways, plain rows cost less than bringing them into blocks;
+    a weight's gradient, which takes a few numbers of each row, wants them on any cache.
     """
     if not collide(x):
         return False
-    if b.half or first_level.ways() < _ENOUGH_WAYS:
+    if b.half or not first_level.is_wide():
         return True
     return any(_sums_for_weight(node, x) for node in _readers(b, x))
 
