@@ -300,3 +300,7 @@ def _rows(gather: ir.Node) -> int | None:
         return None
     rows = shape[axis.as_int() if axis else 0]
     return rows if isinstance(rows, int) else None
+
+
+def described(array: np.ndarray) -> str:
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"

@@ -123,7 +123,7 @@ def verify(
         model=str(model),
         module=str(file),
         reference=by,
-        inputs={name: _described(array) for name, array in fed.items()},
+        inputs={name: feeds.described(array) for name, array in fed.items()},
         outputs=outputs,
         notes=tuple(notes),
         agrees=all(output.agrees for output in outputs),
@@ -306,10 +306,6 @@ def _random(source: Source) -> list[str]:
     return [f"{', '.join(sorted(kinds))}: random, so outputs differ from run to run"]
 
 
-def _described(array: np.ndarray) -> str:
-    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-
-
 # --- the generated module ---
 
 
@@ -333,7 +329,7 @@ def _run(file: Path, fed: Mapping[str, np.ndarray]) -> Sequence[Any]:
     except VerifyError:
         raise
     except Exception as error:  # generated code may be edited, so it may raise anything
-        given = ", ".join(map(_described, fed.values()))
+        given = ", ".join(map(feeds.described, fed.values()))
         raise VerifyError(
             f"{file}: expected it to run on {given}, got "
             f"{type(error).__name__}: {error}"

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from burnish._files.budget import Budget
 from burnish.codegen.errors import VerifyError, silent
 from burnish.codegen.evaluator import evaluated, wide_array, widen
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.readers.proto import clean
 
 Feeds = Mapping[str, np.ndarray]
@@ -32,38 +33,13 @@ _NOISE = 2.0**-19
 _QUANTIZERS = frozenset(("DynamicQuantizeLinear", "QuantizeLinear"))
 #: Operators that give codes or whole numbers.
 _FIXED_SOURCES = _QUANTIZERS | {
-    "Constant",
-    "ConvInteger",
-    "MatMulInteger",
-    "QLinearConv",
-    "QLinearMatMul",
+    *("Constant", "ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"),
 }
 #: Operators on floats that round once, or move values.
-_FIXED = frozenset(
-    (
-        "Add",
-        "Cast",
-        "Clip",
-        "Concat",
-        "DequantizeLinear",
-        "Div",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Max",
-        "MaxPool",
-        "Min",
-        "Mul",
-        "Relu",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Sub",
-        "Transpose",
-        "Unsqueeze",
-    )
-)
+_FIXED = having(Trait.VIEW | Trait.SELECTION) | {
+    *("Add", "Cast", "Clip", "Concat", "DequantizeLinear", "Div", "Max", "MaxPool"),
+    *("Min", "Mul", "Relu", "Sub"),
+}
 
 Compute = Callable[[dict[str, np.ndarray]], list[Any]]
 

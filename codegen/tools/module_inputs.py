@@ -144,7 +144,3 @@ def _specs(model: nn.Module) -> dict[str, Spec]:
 def counts_a_batch(axis: str) -> bool:
     """Whether a dimension of this name is the number of examples."""
     return axis == "N" or "batch" in axis.lower()
-
-
-def described(array: np.ndarray) -> str:
-    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"

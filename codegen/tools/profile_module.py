@@ -17,8 +17,9 @@ from burnish.autodiff import backward
 from burnish.backend import Device
 from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.extensions.environment import filled
+from burnish.codegen.feeds import described
 from burnish.codegen.loaded import imported, model_of
-from burnish.codegen.tools.module_inputs import SIZES, arrays, described
+from burnish.codegen.tools.module_inputs import SIZES, arrays
 from burnish.profiling import Profile, Row
 from burnish.profiling.shown import cells, milliseconds, modules, size, summary
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.capture import Program
 from burnish.capture.line import refs
@@ -18,6 +17,7 @@ from burnish.kernels.library import Library
 from burnish.kernels.records import WORDS
 from burnish.kernels.same import Same
 from burnish.nn.core.param import Stored, version
+from burnish.ops._shapes import plain
 from burnish.plan.cpu import (
     LOWERED,
     Memory,
@@ -236,7 +236,7 @@ class Plan:
             for line in segment.node.lines:
                 line.make(values)
             for place, slot in segment.given:
-                point(pointers, alive, slot, _array(values[place]))
+                point(pointers, alive, slot, plain(values[place]))
             for place in segment.done:
                 values[place] = None
             if clock is not None:
@@ -289,11 +289,6 @@ class Plan:
             self.known = {place: constant.make() for place, constant in self._folded}
             self._arrays = arrays
             self._seen, self._is_current = now, is_current
-
-
-def _array(made: Any) -> Any:
-    """The array of a line's result: a tensor, or the array that a step gives."""
-    return made.data if isinstance(made, Variable) else made
 
 
 def _fetch(value: Value, spot: Spot) -> Fetch:

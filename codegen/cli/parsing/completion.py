@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from burnish.codegen.cli.parsing.parser import options
+
 Parser = argparse.ArgumentParser
 
 
@@ -58,19 +60,15 @@ def _subparsers(parser: Parser) -> argparse._SubParsersAction[Parser]:
 
 def _first(parser: Parser) -> str:
     """The words that may stand behind `burnish`."""
-    return " ".join([*_commands(parser), *_options(parser)])
+    return " ".join([*_commands(parser), *options(parser)])
 
 
 def _cases(parser: Parser, line: str) -> str:
     """A line of a `case` for each command, with its options."""
     return "\n".join(
-        f"        {name}) {line.format(' '.join(_options(command)))} ;;"
+        f"        {name}) {line.format(' '.join(options(command)))} ;;"
         for name, command in _commands(parser).items()
     )
-
-
-def _options(parser: Parser) -> list[str]:
-    return [name for action in parser._actions for name in action.option_strings]
 
 
 def _fish_options(parser: Parser) -> Iterator[str]:

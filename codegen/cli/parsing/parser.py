@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         if action.dest == "command" and Path(value).exists():
             self.error(f"expected a command, got a file; try: burnish generate {value}")
         if action.dest == "command":
-            names += _options(self)
+            names += options(self)
         self.error(
             f"{argparse._get_action_name(action)}: expected one of "
             f"{', '.join(map(str, action.choices))}; "
@@ -108,5 +108,5 @@ def version(_parser: Parser, _value: Any) -> str:
     return "\n".join(f"{name} {number}" for name, number in versions().items())
 
 
-def _options(parser: argparse.ArgumentParser) -> list[str]:
+def options(parser: argparse.ArgumentParser) -> list[str]:
     return [name for action in parser._actions for name in action.option_strings]

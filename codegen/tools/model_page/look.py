@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.errors import UnsupportedError, UsageError, spelled
+from burnish.codegen.feeds import described
 from burnish.codegen.loaded import executed
 from burnish.codegen.output.generated import Generated, Options
 from burnish.codegen.pipeline import generate
@@ -24,7 +25,6 @@ from burnish.codegen.tools.module_inputs import (
     SIZES,
     arrays,
     counts_a_batch,
-    described,
     held_sizes,
     known,
     resized,

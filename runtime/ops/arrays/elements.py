@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.autodiff import Variable
 from burnish.backend import Array
 from burnish.errors import InputError
 from burnish.operator import composed
-from burnish.ops._shapes import axes_of, cast, whole
+from burnish.ops._shapes import axes_of, cast, plain, whole
 from burnish.ops.arrays.index import non_zero, slice_
 from burnish.ops.arrays.shape import swapaxes, transpose
 from burnish.ops.elementwise.arithmetic import mod
@@ -68,13 +67,9 @@ def permute(x: Any, axes: Any) -> Array:
 def all_close(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
     """Whether |a - b| <= atol + rtol * |b| everywhere."""
     close = is_close(a, b, rtol=rtol, atol=atol)
-    return bool(_plain(close).all())
+    return bool(plain(close).all())
 
 
 def contains_nan(x: Any) -> bool:
     """Whether any element is not a number."""
-    return bool(_plain(is_nan(x)).any())
-
-
-def _plain(value: Any) -> Any:
-    return value.data if isinstance(value, Variable) else value
+    return bool(plain(is_nan(x)).any())

@@ -18,6 +18,7 @@ from burnish.backend.cuda.graphs import graphs
 from burnish.capture import CaptureError, Program
 from burnish.capture.line import refs
 from burnish.nn.core.param import Stored, version
+from burnish.ops._shapes import plain
 from burnish.plan.cuda.units.units import Unit, units
 from burnish.plan.graph import assigned
 
@@ -104,7 +105,7 @@ class GraphPlan:
                     continue
                 self._run(stretch.units[0], values)
                 for place, target in stretch.given:
-                    graphs.copied_into(target, _array(values[place]))
+                    graphs.copied_into(target, plain(values[place]))
             for place in self._made:
                 values[place] = self._result(place, values[place])
             return self.program.filled(values)
@@ -222,7 +223,7 @@ class GraphPlan:
         """Make results that have to be copied contiguous."""
         for ref in unit.gives:
             if ref.place in self._results:
-                array = _array(values[ref.place])
+                array = plain(values[ref.place])
                 values[ref.place] = _like(values[ref.place], graphs.contiguous(array))
 
     def _as_it_is(self, unit: Unit, why: str) -> None:
@@ -235,7 +236,7 @@ class GraphPlan:
             made = [ref for ref in unit.gives if values[ref.place] is not None]
             for ref in made:
                 values[ref.place] = copied(values[ref.place])
-                stretch.given.append((ref.place, _array(values[ref.place])))
+                stretch.given.append((ref.place, plain(values[ref.place])))
         self.stretches.append(stretch)
 
 
@@ -269,11 +270,6 @@ def _sources(program: Program) -> list[Stored]:
     return [item for item in found.values() if id(item) not in changed]
 
 
-def _array(made: Any) -> Any:
-    """The array of a line's result: a tensor, or the array that a step gives."""
-    return made.data if isinstance(made, Variable) else made
-
-
 def _like(made: Any, array: Any) -> Any:
     """An array as a line's result: a tensor on the same device, or an array."""
     if isinstance(made, Variable):
@@ -283,4 +279,4 @@ def _like(made: Any, array: Any) -> Any:
 
 def copied(made: Any) -> Any:
     """A tensor, or an array, with the same values in memory of its own."""
-    return _like(made, graphs.copy(_array(made)))
+    return _like(made, graphs.copy(plain(made)))
