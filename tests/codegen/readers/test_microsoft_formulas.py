@@ -16,12 +16,10 @@ import pytest
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.readers.microsoft import CHANGED, DOMAIN, bodies
 from burnish.codegen.readers.microsoft.shared.bodies import attributes_of
-from tests.codegen.readers.test_microsoft import (
-    CASES,
+from tests.codegen.readers.microsoft import (
     F4,
     I1,
     I4,
-    SPARSE,
     U1,
     WIDE,
     case,
@@ -30,6 +28,7 @@ from tests.codegen.readers.test_microsoft import (
     whole,
     x,
 )
+from tests.codegen.readers.test_microsoft import CASES, SPARSE
 
 ONES = np.ones((2, 3), F4)
 

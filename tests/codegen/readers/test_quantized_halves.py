@@ -11,7 +11,7 @@ import pytest
 import burnish
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.readers.microsoft.shared.halves import SUMS, is_short
-from tests.codegen.readers.test_microsoft import F4, case, fixed
+from tests.codegen.readers.microsoft import F4, case, fixed
 
 SCALES = {
     "random": (0.03712, 0.08251, 0.04913),
