@@ -13,6 +13,7 @@ import onnx
 from burnish.codegen.arrange import arrange
 from burnish.codegen.errors import Explain, silent
 from burnish.codegen.pipeline import generate
+from burnish.codegen.program import Statement
 from burnish.codegen.render.page import Header, render
 from tests.harness.program_text import parsed
 
@@ -117,3 +118,9 @@ def generated(model: onnx.ModelProto, explain: Explain = silent) -> str:
         path = Path(folder, "model.onnx")
         onnx.save(model, path)
         return generate(path, explain=explain).text
+
+
+def plain(count: int) -> list[Statement]:
+    """Statements without weights."""
+    steps: list[Step] = ["ops.tanh({x})"] * count
+    return parsed(chain(steps, scope="")).body.statements

@@ -14,11 +14,12 @@ import pytest
 
 import burnish.codegen
 from tests.codegen.thresholds.arranging import ARRANGING
+from tests.codegen.thresholds.merging import MERGING
 from tests.codegen.thresholds.passes import PASSES
 from tests.codegen.thresholds.programs import Threshold
 
 CODEGEN = Path(burnish.codegen.__file__).parent
-THRESHOLDS = (*ARRANGING, *PASSES)
+THRESHOLDS = (*MERGING, *ARRANGING, *PASSES)
 PACKAGES = ("arrange", "ops/shapes", "passes")
 
 #: Bounds on work: beyond them the source is longer and the numbers are the same.
