@@ -12,7 +12,7 @@ import pytest
 import burnish
 from burnish import Tensor, data, nn, num_threads, ops, optim, set_num_threads
 from burnish.learner import Learner, Supervised
-from tests.runtime.plan.test_kernels import Draw, conv_case
+from tests.runtime.plan.checks import Draw, conv_case
 
 pytestmark = pytest.mark.usefixtures("canaries", "bf16")
 

@@ -12,64 +12,9 @@ from burnish import Tensor, nn, ops
 from burnish._engine.pytree import mapped
 from burnish.errors import InputError
 from tests.harness.forest import forest
-from tests.runtime.plan.checks import check, records, same
-
-TRIALS = 12
+from tests.runtime.plan.checks import TRIALS, Draw, check, exact, records, same
 
 pytestmark = pytest.mark.usefixtures("canaries")
-
-
-def wide(x):
-    return Tensor(x.data.astype(np.float64)) if x.dtype == np.float32 else x
-
-
-class Draw:
-    """Numbers for one trial."""
-
-    def __init__(self, seed):
-        self.random = np.random.default_rng(seed)
-
-    def tensor(self, *shape):
-        return Tensor(self.random.standard_normal(shape).astype(np.float32))
-
-    def number(self, low, high):
-        return int(self.random.integers(low, high + 1))
-
-    def choice(self, *options):
-        return options[self.random.integers(len(options))]
-
-
-def exact(function, *args, constants=(), **options):
-    """The compiled function agrees with the plain one, and that one with float64."""
-    fast = check(lambda *given: function(*given, *constants), *args, **options)
-    assert records(fast)
-    wanted = function(*mapped(args, wide), *mapped(list(constants), wide))
-    ours = fast(*args)
-    same(ours, mapped(wanted, lambda y: Tensor(y.data.astype(ours.dtype))))
-    return fast
-
-
-def conv_case(d, rank, groups=False):
-    """x, weight, bias and options of a convolution."""
-    kernel = [d.number(1, 4 if rank < 3 else 3) for _ in range(rank)]
-    options = {
-        "stride": tuple(d.number(1, 3) for _ in range(rank)),
-        "dilation": tuple(d.number(1, 2) for _ in range(rank)),
-        "padding": tuple((d.number(0, 3), d.number(0, 3)) for _ in range(rank)),
-    }
-    sizes = [d.number(7, 20 if rank < 3 else 9) for _ in range(rank)]
-    ins, outs = d.choice(1, 3, 5, 16, 20, 33), d.choice(1, 7, 16, 31, 48, 64)
-    if groups:
-        count = d.choice(2, 3, 4, 8)
-        ins, outs = (
-            count * d.choice(1, 3, 4, 16, 24, 34),
-            count * d.choice(2, 4, 16, 34),
-        )
-        options["groups"] = count
-    per_group = ins // options.get("groups", 1)
-    x = d.tensor(d.number(1, 3), ins, *sizes)
-    bias = d.tensor(outs) if d.number(0, 1) else None
-    return x, d.tensor(outs, per_group, *kernel), bias, options
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 15, 16, 17])
@@ -93,74 +38,6 @@ def test_axes_in_any_order(shape):
         exact(lambda x, axes=axes: x.transpose(axes).reshape((-1,)) * 2, x)
 
 
-@pytest.mark.parametrize("seed", range(TRIALS))
-@pytest.mark.parametrize("rank", [1, 2, 3])
-def test_convolutions(rank, seed):
-    d = Draw(seed)
-    x, weight, bias, options = conv_case(d, rank, groups=seed % 3 == 2)
-    constants = (weight,) if bias is None else (weight, bias)
-
-    def function(x, weight, bias=None):
-        return ops.relu(ops.conv(x, weight, bias, **options))
-
-    exact(function, x, constants=constants)
-
-
-@pytest.mark.parametrize("seed", range(TRIALS))
-@pytest.mark.parametrize("rank", [1, 2, 3])
-def test_transposed_convolutions(rank, seed):
-    d = Draw(seed)
-    kernel = [d.number(1, 5 if rank < 3 else 3) for _ in range(rank)]
-    stride = tuple(d.number(1, 4) for _ in range(rank))
-    options = {
-        "stride": stride,
-        "dilation": tuple(d.number(1, 2) for _ in range(rank)),
-        "padding": tuple((d.number(0, 1), d.number(0, 2)) for _ in range(rank)),
-        "output_padding": tuple(d.number(0, s - 1) for s in stride),
-        "groups": d.choice(1, 1, 2, 5),
-    }
-    groups = options["groups"]
-    ins, outs = d.choice(1, 3, 16, 20), d.choice(1, 7, 16, 48)
-    if groups == 5:
-        ins, outs = d.choice((1, 1), (4, 4), (20, 20))
-    x = d.tensor(d.number(1, 2), ins * groups, *(d.number(3, 7) for _ in range(rank)))
-    weight = d.tensor(ins * groups, outs, *kernel)
-
-    def function(x, weight, bias):
-        return ops.relu(ops.conv_transpose(x, weight, bias, **options))
-
-    exact(function, x, constants=(weight, d.tensor(outs * groups)))
-
-
-@pytest.mark.parametrize("seed", range(TRIALS))
-def test_convolutions_of_blocks_with_a_residual(seed):
-    d = Draw(seed)
-    x, weight, _, options = conv_case(d, 2)
-    first = d.tensor(x.shape[1], x.shape[1], 1, 1)
-    y = ops.conv(x, weight, **options)
-    other = d.tensor(*y.shape)
-
-    def function(x, other, first, weight):
-        y = ops.conv(ops.conv(x, first), weight, **options)
-        return ops.gelu(other + y)
-
-    exact(function, x, other, constants=(first, weight))
-
-
-@pytest.mark.parametrize("ins", [16, 32, 48, 80, 200, 240, 416])
-@pytest.mark.parametrize("outs", [16, 48, 64, 96])
-def test_convolutions_of_one_tap_over_blocks(ins, outs):
-    """A tile goes from block to block, more than are summed at once, up to the end."""
-    d = Draw(ins + outs)
-    x = d.tensor(d.number(1, 2), ins, d.number(1, 9), d.number(1, 20))
-    weight = d.tensor(outs, ins, 1, 1) / ins**0.5
-    exact(
-        lambda x, w, b: ops.tanh(ops.conv(x, w, b)),
-        x,
-        constants=(weight, d.tensor(outs)),
-    )
-
-
 @pytest.mark.parametrize("ins", [127, 128, 129, 255, 384, 385, 1000, 1537])
 @pytest.mark.parametrize("outs", [5, 16, 40, 64, 200])
 def test_one_row_times_a_matrix(ins, outs):
@@ -172,21 +49,6 @@ def test_one_row_times_a_matrix(ins, outs):
         d.tensor(1, ins),
         constants=(weight, d.tensor(outs)),
     )
-
-
-@pytest.mark.parametrize("seed", range(TRIALS))
-def test_depthwise_convolutions(seed):
-    d = Draw(seed)
-    rank = d.number(1, 3)
-    x, weight, _, options = conv_case(d, rank)
-    count = x.shape[1]
-    weight = d.tensor(count, 1, *weight.shape[2:])
-    act = d.choice(ops.relu6, ops.hard_swish, ops.sigmoid)
-
-    def function(x, weight, bias):
-        return act(ops.conv(x, weight, bias, groups=count, **options))
-
-    exact(function, x, constants=(weight, d.tensor(count)))
 
 
 @pytest.mark.parametrize("seed", range(TRIALS))
@@ -206,26 +68,6 @@ def test_products(seed):
             residual,
             constants=(weight, bias),
         )
-
-
-@pytest.mark.parametrize("seed", range(TRIALS))
-def test_pools(seed):
-    d = Draw(seed)
-    rank = d.number(1, 3)
-    sizes = [d.number(6, 15) for _ in range(rank)]
-    x = d.tensor(d.number(1, 3), d.choice(1, 16, 21), *sizes)
-    kernel = tuple(d.number(1, 3) for _ in range(rank))
-    stride = tuple(d.number(1, 3) for _ in range(rank))
-    padding, ceil_mode = tuple(k // 2 for k in kernel), bool(d.number(0, 1))
-    exact(
-        lambda x: ops.max_pool(
-            x, kernel_size=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode
-        ),
-        x,
-    )
-    exact(
-        lambda x: ops.avg_pool(x, kernel_size=kernel, stride=stride, padding=padding), x
-    )
 
 
 ROWS = {
@@ -524,34 +366,6 @@ def test_moves(name):
     exact(MOVES[name], Draw(1).tensor(3, 5, 4))
 
 
-@pytest.mark.parametrize("width", [1, 15, 16, 17, 31, 33])
-@pytest.mark.parametrize("count", [3, 7, 16, 21])
-def test_maps_to_blocks_and_back(count, width):
-    """Rows that are no multiple of a vector's width."""
-    d = Draw(count + width)
-    weight = d.tensor(count, 1, 3, 3)
-
-    def function(x, weight):
-        return ops.conv(x, weight, padding=1, groups=count)
-
-    exact(function, d.tensor(2, count, 1, width), constants=(weight,))
-
-
-@pytest.mark.parametrize("counts", [(16, 32, 16), (16, 32, 5), (8, 3, 16)])
-def test_joined_maps(counts):
-    d = Draw(sum(counts))
-    x = d.tensor(2, 3, 7, 6)
-    weights = [d.tensor(n, 3, 1, 1) for n in counts]
-    last = d.tensor(9, sum(counts), 3, 3)
-
-    def function(x, last, *weights):
-        maps = [ops.conv(x, w) for w in weights]
-        return ops.conv(ops.concat(maps, axis=1), last), ops.relu(maps[0])
-
-    fast = check(lambda x: function(x, last, *weights), x)
-    assert records(fast)
-
-
 def test_blocks_of_two_axes():
     """A map whose channels are one axis for one step and another for the next."""
     d = Draw(2)
@@ -615,51 +429,3 @@ def test_a_large_bias_does_not_make_sums_err_more(rows, layer):
     want = x @ weight.T if layer == "linear" else np.matmul(weight, x)
     got = burnish.compile(model)(Tensor(x)).data
     assert abs(got - (want + 1000)).max() < 3.1e-5 + 5e-6
-
-
-class Times(nn.Module):
-    def __init__(self):
-        self.weight = nn.Param(nn.init.normal(), (64, 64))
-
-    def forward(self, x):
-        return x @ self.weight
-
-
-class Steps(nn.Module):
-    def __init__(self):
-        self.rnn = nn.RNN(64, 64)
-
-    def forward(self, x):
-        return self.rnn(x)[0]
-
-
-def once_and_twice(layer, x, **options):
-    """The bytes of parameters in plans that call a layer once and twice."""
-    found = []
-    for times in (1, 2):
-
-        def called(x, times=times):
-            for _ in range(times):
-                x = layer(x) * 0.5
-            return x
-
-        fast = check(called, x, **options)
-        arrays = fast.planned(x).constants.values()
-        found.append(sum(each.nbytes for each in arrays if each.nbytes >= 1 << 12))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("layer", "shape", "options"),
-    [
-        (nn.Linear(64, 64), (20, 64), {}),
-        (Times(), (20, 64), {}),
-        (nn.Conv2d(32, 32, 3, padding=1), (1, 32, 9, 9), {}),
-        (nn.Conv2d(32, 32, 3, padding=1), (1, 32, 9, 9), {"tolerance": 1e-5}),
-        (nn.Conv2d(128, 128, 3, padding=1, groups=128), (1, 128, 9, 9), {}),
-        (Steps(), (5, 2, 64), {}),
-    ],
-)
-def test_a_weight_that_steps_share_is_packed_once(layer, shape, options):
-    once, twice = once_and_twice(layer, Draw(0).tensor(*shape), **options)
-    assert once == twice > 0

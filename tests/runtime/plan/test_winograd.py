@@ -11,9 +11,8 @@ import pytest
 import burnish
 from burnish import Tensor, nn, ops, optim
 from burnish.errors import InputError
-from tests.runtime.plan.checks import check, same
+from tests.runtime.plan.checks import Draw, check, exact, same
 from tests.runtime.plan.gradients import Held
-from tests.runtime.plan.test_kernels import Draw, exact
 
 ROUNDED = 1e-5
 """The tolerance from which on it is used."""
