@@ -427,9 +427,8 @@ class Compiled(Generic[P, R]):
         places = places | {item.device for item in program.fixed.values()}
         if why := _unfit(places, given):
             raise CaptureError(why)
-        kernels = library()
         try:
-            if places <= {_CPU} and kernels is not None:
+            if places <= {_CPU} and (kernels := library()) is not None:
                 return Plan(program, kernels, num_threads(), self._off, self._half)
             if by_value:
                 given = [each for each in given if not _is_number(each)]

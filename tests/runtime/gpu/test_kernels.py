@@ -188,6 +188,7 @@ def test_batch_norm_in_training(shape, given, is_last, name):
         ((9, 12), {"kernel_size": (3, 2), "stride": (1, 3), "dilation": (2, 1)}),
         ((9, 12), {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
         ((31,), {"kernel_size": 4, "stride": 3, "padding": 2}),
+        ((8, 29), {"kernel_size": (2, 3), "stride": (1, 6), "padding": (0, 1)}),
     ],
 )
 def test_the_gradient_of_max_pooling(sizes, options, is_last, name):

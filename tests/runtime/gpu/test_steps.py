@@ -8,6 +8,7 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops, optim
+from burnish.plan import compiled
 from tests.harness.waiting import waits
 
 SIZES = {"rtol": 2e-5, "atol": 2e-6}
@@ -422,7 +423,9 @@ def test_a_step_within_a_learner():
     assert next(calls[True]) == 4, "two shapes, each called and captured once"
 
 
-def test_ops_without_a_module_run_as_they_are():
+def test_ops_without_a_module_need_no_kernels_of_a_cpu(monkeypatch):
+    monkeypatch.setattr(compiled, "library", lambda: pytest.fail("it is built"))
     fast = burnish.compile(lambda x: ops.relu(x) * 2)
     x = Tensor(np.ones(3, np.float32)).to("cuda")
     assert fast(x).numpy().tolist() == [2, 2, 2]
+    assert not isinstance(fast.planned(x), compiled.Unplanned)

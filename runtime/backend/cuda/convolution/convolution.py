@@ -10,7 +10,7 @@ import threading
 from math import prod
 from typing import Any, NamedTuple
 
-from burnish.backend.cuda.convolution import patches
+from burnish.backend.cuda.convolution import folded, patches
 from burnish.backend.cuda.layout import contiguous, empty, last
 from burnish.backend.cuda.libraries import cudnn, workspace
 
@@ -247,6 +247,8 @@ def conv(
     """relu(conv(x, weight) + bias + beside), or None; beside has the result's shape."""
     if groups == 1 and beside is None and not relu and patches.fits(w):
         return patches.conv(x, weight, w, bias)
+    if folded.fits(x, w, groups) and folded.is_wide(w):
+        x, weight, w = folded.inputs(x, w), folded.weights(weight, w), folded.window(w)
     sizes = geometry(x.shape, weight.shape, w, groups)
     found = _found(FORWARD, x, sizes)
     if found is None:
@@ -277,6 +279,9 @@ def input_gradient(g: Any, weight: Any, w: Any, sizes: Any, groups: int) -> Any:
 
 def weight_gradient(x: Any, g: Any, w: Any, groups: int) -> Any:
     """The gradient of weight (O, C/groups, *K) from that of the result, or None."""
+    if folded.fits(x, w, groups):
+        y = weight_gradient(folded.inputs(x, w), g, folded.window(w), groups)
+        return None if y is None else folded.unfolded(y, x.shape[1], w)
     shape = (g.shape[1], x.shape[1] // groups, *w.kernel)
     found = _found(WEIGHT, x, geometry(x.shape, shape, w, groups))
     if found is None:

@@ -12,7 +12,9 @@ from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
 from burnish.backend.cuda.layout import empty, empty_like, is_last, last
 from burnish.backend.cuda.norms.rows import contiguous, takes
 
-_THREADS = 128
+_POOLING = 256
+"""Threads of a block that pools."""
+
 _TAPS = 9  # in a row: those of a thread are in its registers
 _WIDTH = {"e": 2, "E": 2, "f": 2, "d": 1}
 """Channels of a thread, by dtype, where it has more than nine taps."""
@@ -87,14 +89,24 @@ def pooled(form: str, x: Any, w: Any) -> Any:
             element=ELEMENTS[x.dtype.name],
             wide=wide(x.dtype),
             width=width,
+            across=True,
             kernel=_two(1, w.kernel),
             stride=_two(1, w.stride),
             dilation=_two(1, w.dilation),
         )
-        size = y.size // width
-        given = (x, y, size, _geometry(x.shape[2:], w, c))
-        made((-(-size // _THREADS),), (_THREADS,), given)
+        given = (x, y, y.size, _geometry(x.shape[2:], w, c))
+        made(*_places(y.shape, width), given)
     return y
+
+
+def _places(shape: tuple[int, ...], width: int) -> Any:
+    """Blocks and threads for places of channels-last arrays, as `here` has them."""
+    n, c, *sizes = shape
+    lanes = min(-(-c // width), _POOLING)
+    rows, columns = _two(1, sizes)
+    beside = max(1, min(_POOLING // lanes, columns))
+    blocks = n * rows * -(-columns // beside), -(-c // (lanes * width))
+    return blocks, (lanes, beside)
 
 
 def max_gradient(g: Any, y: Any, x: Any, w: Any) -> Any:
@@ -103,26 +115,34 @@ def max_gradient(g: Any, y: Any, x: Any, w: Any) -> Any:
 
     if not takes(x, y, g) or not 3 <= x.ndim <= 4 or x.size >= LONG:
         return None
-    if max(w.kernel) > _TAPS:
+    if max(w.kernel) > _TAPS or min(map(min, w.pads)) < 0:
         return None
     across = is_last(x)
     x, y, g = (last(a) if across else contiguous(a) for a in (x, y, g))
     places, out = cupy.ndarray(y.size, np.uint8), empty_like(x)
     ends = x.data.ptr | y.data.ptr | g.data.ptr | out.data.ptr
-    c = x.shape[1]
+    c, few = x.shape[1], w.stride[-1] <= 4  # places of a thread, in its registers
     setting: dict[str, Any] = {
         "element": ELEMENTS[x.dtype.name],
         "wide": wide(x.dtype),
         "across": across,
-        "width": _width(x.dtype, c, not ends & 15) if across else 1,
+        "width": _width(x.dtype, c, not ends & 15) if few and across else 1,
         "kernel": _two(1, w.kernel),
         "stride": _two(1, w.stride),
         "dilation": _two(1, w.dilation),
     }
     first, spread = kernel("pool_places", **setting), kernel("pool_gradient", **setting)
-    sizes, part = _geometry(x.shape[2:], w, c), _THREADS * setting["width"]
-    first((-(-y.size // part),), (_THREADS,), (x, y, places, y.size, sizes))
-    spread((-(-x.size // part),), (_THREADS,), (places, g, out, x.size, sizes))
+    sizes, width = _geometry(x.shape[2:], w, c), setting["width"]
+    n, heights, widths = len(x), *_two(1, x.shape[2:])
+    step, before = setting["stride"][1], w.pads[-1][0]
+    given = (n, c, heights, -(-(widths + before) // step))
+
+    def over(shape: tuple[int, ...]) -> Any:
+        flat = (-(-prod(shape) // _POOLING),), (_POOLING,)
+        return _places(shape, width) if across else flat
+
+    first(*over(y.shape), (x, y, places, y.size, sizes))
+    spread(*over(given), (places, g, out, prod(given), sizes))
     return out
 
 

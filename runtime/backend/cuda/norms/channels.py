@@ -16,9 +16,9 @@ from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, named, wide
 from burnish.backend.cuda.layout import empty_like, is_last, last
 from burnish.backend.cuda.norms.rows import contiguous, takes
 
-_BLOCKS, _THREADS = 528, 256
-"""The most blocks that sum: 4 for each multiprocessor of an H200, all at once."""
-_TURNS, _MOST = 4, 4224
+_PROCESSORS, _THREADS = 132, 256
+"""Multiprocessors of an H200, each of which has a few blocks that sum at once."""
+_TURNS, _MOST = 4, 2112
 """Places that a thread takes at least, where there are many, and the most blocks."""
 _OWN, _SUMMING = 8, 1024
 """Channels and threads of a block that adds up parts."""
@@ -226,7 +226,8 @@ def _prepared(
     types = {"element": ELEMENTS[named(dtype)], "wide": wide(dtype), "form": form.name}
     mean = "wide" if form.held else ELEMENTS[named(dtype)]
     sizes = {"width": width, "lanes": lanes, "across": across}
-    gates = {"mask": form.mask, "several": form.several}
+    resident = 3 if form.mask == "own" else 4  # which has more in registers
+    gates = {"mask": form.mask, "several": form.several, "resident": resident}
     pairs = kernel("channel_pairs", number=mean, **gates, **sizes, **types)
     factors = kernel(
         "channel_factors",
@@ -238,7 +239,8 @@ def _prepared(
     )
     blocks = -(-c // (lanes * width)) if across else c
     rows = lead * inner // (_THREADS // lanes)
-    return pairs, factors, blocks, max(1, min(_BLOCKS // blocks, rows // 8))
+    most = resident * _PROCESSORS // blocks
+    return pairs, factors, blocks, max(1, min(most, rows // 8))
 
 
 def _affine(
