@@ -52,17 +52,34 @@ def gallery_run(kind: str, name: str, threads: int) -> Run:
 def file_run(kind: str, file: Path, feed: dict[str, Any], threads: int) -> Run:
     """An ONNX file in onnxruntime, or as generated source."""
     if kind == "onnxruntime":
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(
-            file, options, providers=["CPUExecutionProvider"]
-        )
-        return lambda: session.run(None, feed)
+        return onnx_run(file, feed, threads)
     import burnish
     from burnish import Tensor
+
+    model = generated(file)
+    given = [Tensor(array) for array in feed.values()]
+    burnish.set_num_threads(threads)
+    run = model
+    if kind in COMPILED:
+        run = burnish.compile(model, **COMPILED[kind])
+    return lambda: run(*given)
+
+
+def onnx_run(file: Path, feed: dict[str, Any], threads: int) -> Run:
+    """An ONNX file in onnxruntime."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        file, options, providers=["CPUExecutionProvider"]
+    )
+    return lambda: session.run(None, feed)
+
+
+def generated(file: Path) -> Any:
+    """The model of an ONNX file's generated source."""
     from burnish.codegen.pipeline import Options, generate, write
 
     with tempfile.TemporaryDirectory() as folder:
@@ -70,13 +87,7 @@ def file_run(kind: str, file: Path, feed: dict[str, Any], threads: int) -> Run:
         sys.path.insert(0, folder)
         import benchmarked
 
-        model = benchmarked.Model.from_file()
-    given = [Tensor(array) for array in feed.values()]
-    burnish.set_num_threads(threads)
-    run = model
-    if kind in COMPILED:
-        run = burnish.compile(model, **COMPILED[kind])
-    return lambda: run(*given)
+        return benchmarked.Model.from_file()
 
 
 def torch_run(kind: str, name: str, batch: int, threads: int) -> Run:
