@@ -151,9 +151,13 @@ class _Lifter:
         attributes = {a.name: _attribute(a) for a in node.attributes.values()}
         version = self._version(node)
         if node.domain == "":
-            numbers = host.evaluate(node.op_type, version, inputs, attributes)
-            if numbers is not None:
-                self._bind_host(node.outputs[0], numbers, scope_of(node))
+            outputs = list(node.outputs)
+            made = host.evaluate(
+                node.op_type, version, inputs, attributes, len(outputs)
+            )
+            for output, numbers in zip(outputs, made, strict=False):
+                self._bind_host(output, numbers, scope_of(node))
+            if made:
                 return
         rule = find(node.domain, node.op_type, version)
         scope = scope_of(node)

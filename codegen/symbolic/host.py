@@ -62,13 +62,38 @@ def evaluate(
     version: int,
     inputs: list[Expression | None],
     attributes: dict[str, Any],
-) -> Host | None:
-    """The operator's result as host numbers, or None when it belongs on the device."""
+    outputs: int = 1,
+) -> list[Host]:
+    """The operator's results as host numbers; none when it belongs on the device."""
     try:
+        if op_type == "Split" and isinstance(inputs[0], Host):
+            return _parts(attributes, *map(_as_host, inputs), outputs=outputs)
         result = _evaluated(op_type, version, inputs, attributes)
     except _Symbolic:
-        return None
-    return None if result is None or result.array.size > _LONGEST else result
+        return []
+    return [] if result is None or result.array.size > _LONGEST else [result]
+
+
+def _parts(
+    attributes: dict[str, Any],
+    data: Host | None,
+    sizes: Host | None = None,
+    *,
+    outputs: int,
+) -> list[Host]:
+    """The parts of Split, which end where sizes add up to; else equal ones."""
+    axis = attributes.get("axis", 0)
+    wanted = attributes.get("split") or _integers(sizes)
+    if data is None or not -data.array.ndim <= axis < data.array.ndim:
+        return []
+    length = data.array.shape[axis]
+    if wanted is None:
+        wanted = [-(-length // outputs)] * (outputs - 1)
+        wanted.append(length - sum(wanted))
+    if len(wanted) != outputs or min(wanted) < 0 or sum(wanted) != length:
+        return []  # the operator's rule reports it
+    parts = np.split(data.array, np.cumsum(wanted)[:-1], axis)
+    return [Host(part, data.dtype) for part in parts]
 
 
 def _evaluated(
@@ -458,5 +483,5 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "Xor": _each(_xor, "bool"),
 }
 
-OPERATORS = frozenset((*_TABLE, "Shape", "Size"))
+OPERATORS = frozenset((*_TABLE, "Shape", "Size", "Split"))
 """Operators that may be arithmetic on sizes."""

@@ -78,15 +78,17 @@ class _Follower:
         changed = self._shape(node)
         if node.op_type == "Reshape" and node.domain == "":
             changed |= self._open_size(node)
-        numbers = self._evaluated(node)
-        if numbers is None:
-            return changed
-        output = node.outputs[0]
+        for output, numbers in zip(node.outputs, self._evaluated(node), strict=False):
+            changed |= self._numbers(node, output, numbers)
+        return changed
+
+    def _numbers(self, node: ir.Node, output: ir.Value, numbers: Host) -> bool:
+        """Keep a result's numbers; True if it is a constant from now on."""
         self.numbers[output] = numbers
         if not all(isinstance(n, Literal) for n in numbers.array.ravel()):
-            return changed
+            return False
         if output.is_graph_output() or not output.uses() or output.dtype is None:
-            return changed
+            return False
         flat = [n.value for n in numbers.array.ravel()]
         array = np.array(flat, output.dtype.numpy()).reshape(numbers.array.shape)
         constant = g.initializer(self.model, output, ir.tensor(array), trains=False)
@@ -156,34 +158,36 @@ class _Follower:
             return None
         return host.host(tensor.numpy().tolist(), str(tensor.dtype).lower())
 
-    def _evaluated(self, node: ir.Node) -> Host | None:
-        """The result of a node that computes on sizes."""
+    def _evaluated(self, node: ir.Node) -> list[Host]:
+        """The results of a node that computes on sizes; none where it does not."""
         if node.domain != "" or node.op_type not in host.OPERATORS:
-            return None
-        if len(node.outputs) != 1 or node.outputs[0].dtype not in _INTEGERS:
-            return None
+            return []
+        if any(output.dtype not in _INTEGERS for output in node.outputs):
+            return []
         if node.op_type in ("Shape", "Size"):
             inputs: list[Expression | None] = [_tensor(node.inputs[0])]
         else:
             known = [self._known(v) for v in node.inputs]
             if any(k is None and v for k, v in zip(known, node.inputs, strict=True)):
-                return None
+                return []
             inputs = list(known)
         attributes = {a.name: a.value for a in node.attributes.values()}
         if any(isinstance(v, ir.Graph) for v in attributes.values()):
-            return None
+            return []
         for name, given in attributes.items():
             if isinstance(given, ir.TensorProtocol):
                 attributes[name] = Constant(np.asarray(given.numpy()))
-        numbers = host.evaluate(
-            node.op_type, node.version or self.version, inputs, attributes
+        version = node.version or self.version
+        made = host.evaluate(
+            node.op_type, version, inputs, attributes, len(node.outputs)
         )
-        if numbers is None or numbers.array.size > _LARGEST:
-            return None
-        simple = np.empty(numbers.array.shape, object)
-        for i, number in np.ndenumerate(numbers.array):
-            simple[i] = _simplest(number)
-        return Host(simple, numbers.dtype)
+        if any(numbers.array.size > _LARGEST for numbers in made):
+            return []
+        simplest = np.frompyfunc(_simplest, 1, 1)
+        return [
+            Host(np.asarray(simplest(numbers.array), object), numbers.dtype)
+            for numbers in made
+        ]
 
 
 def _tensor(value: ir.Value | None) -> Value | None:

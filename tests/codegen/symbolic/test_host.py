@@ -402,6 +402,15 @@ chain("CumSum", N("CumSum", ["s", "ax"], ["y"]), ax=np.array(0))
 chain("Pow", *A_B, N("Pow", ["a", "two"], ["y"]), two=np.array(2), **PICK)
 chain("Sum", N("Sum", ["s", "s"], ["y"]))
 chain("Split", N("Split", ["s"], ["p", "q", "y"], num_outputs=3))
+chain("Split uneven", N("Split", ["s"], ["y", "q"], num_outputs=2))
+chain("Split sizes", N("Split", ["s", "n"], ["p", "y", "q"]), n=i64(1, 0, 2))
+chain(
+    "Split into pads",
+    N("Split", ["s"], ["p", "q", "r"], num_outputs=3),
+    N("Concat", ["q", "z", "p", "z"], ["t"], axis=0),
+    N("Pad", ["x", "t"], ["y"]),
+    z=i64(0, 0),
+)
 chain("Flatten", N("Flatten", ["s"], ["y"], axis=0))
 chain("Transpose", N("Transpose", ["s"], ["y"]))
 chain(
@@ -520,3 +529,10 @@ def test_floor_division_of_a_size_is_one_operator(tmp_path):
     assert "// 2" in text
     assert "where" not in text
     assert "else" not in text
+
+
+def test_parts_of_a_shape_are_numbers_of_python(tmp_path):
+    row = next(c for c in CASES if c.id == "Split into pads")
+    _, text = generated(model_of(*row.values), tmp_path)
+    assert "split" not in text
+    assert "tolist" not in text
