@@ -152,12 +152,12 @@ class _Lifter:
         version = self._version(node)
         if node.domain == "":
             outputs = list(node.outputs)
-            made = host.evaluate(
+            parts = host.evaluate(
                 node.op_type, version, inputs, attributes, len(outputs)
             )
-            for output, numbers in zip(outputs, made, strict=False):
+            for output, numbers in zip(outputs, parts, strict=False):
                 self._bind_host(output, numbers, scope_of(node))
-            if made:
+            if parts:
                 return
         rule = find(node.domain, node.op_type, version)
         scope = scope_of(node)
