@@ -47,9 +47,23 @@ class Program:
             self._values[ref.place] = value
             if id(value) in tape.stored:
                 self.stored[ref.place] = watch.path(value)
-        calls, _ = alive(tape.calls, results)
+        self.replace(tape.calls, tape.places)
+
+    def replace(self, calls: list[Call], places: int) -> None:
+        """Make these calls, of which the same results come.
+
+        places: how many places of values there are then.
+        """
+        self._values += [None] * (places - len(self._values))
+        known = set(self.fixed)
+        calls, _ = alive(calls, self.results)
         self.lines = [Line(call, self._values) for call in calls]
-        _let_go(self.lines, results, {ref.place for ref, _ in tape.fixed.values()})
+        _let_go(self.lines, self.results, known)
+
+    @property
+    def places(self) -> int:
+        """The number of places of values, constants included."""
+        return len(self._values)
 
     @property
     def takes(self) -> int:

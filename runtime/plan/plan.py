@@ -31,6 +31,7 @@ from burnish.plan.heap import trim
 from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import RULES, fuse
+from burnish.plan.rewrites.unread import without_unread_rows
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fault, Fetch, Room, Space, point
 from burnish.tensor import Tensor
@@ -41,7 +42,7 @@ _RECORD = 8 * WORDS
 
 _KINDS = (
     *("gemv", "small_panels", "rounded_sequences", "sample_loops"),
-    *("planes", "winograd", "winograd_gradients"),
+    *("planes", "unread_rows", "winograd", "winograd_gradients"),
 )
 """Kinds of steps that can be left out, beside rules and operators' kernels."""
 
@@ -73,6 +74,8 @@ class Plan:
         self.half = half
         self.by_value = False  # whether whole numbers of the call are part of it
         library.release_memory()  # of the capture's values: constants get their own
+        if "unread_rows" not in off:
+            without_unread_rows(program)
         graph = Graph(program)
         fold(graph)
         if "rounded_sequences" not in off:

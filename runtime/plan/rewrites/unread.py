@@ -1,0 +1,266 @@
+"""Rows that nobody reads are not computed, nor are gradients that are zero for them.
+
+`x[:, 0]` of what layers give that compute each row by itself, as linear layers, norms
+and element-wise operators do, is what they give for `x[:, 0]`; and a gradient that is
+zero but for these rows is computed for these alone. What is not computed passes no NaN
+and no infinity on: not to the results, as in a plain call, and not to gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnish.capture import Program
+from burnish.capture.gradients import Pull
+from burnish.capture.line import refs
+from burnish.capture.ref import Ref
+from burnish.capture.tape import Call
+from burnish.operator import Operator
+from burnish.ops.arrays.index import getitem, put_at
+
+_LAYERS = {"linear", "layer_norm_from", "rms_norm_from"}
+"""Operators of the last axis of their first argument; all others are parameters."""
+
+_UNARY = {
+    *("gelu", "relu", "swish", "sigmoid", "tanh", "erf", "hard_swish", "leaky_relu"),
+    *("softplus", "neg", "square", "exp", "abs_"),
+}
+
+_BINARY = {"add", "sub", "mul", "div", "dropped"}
+
+_KEEP_ZEROS = {"add": all, "sub": all, "mul": any, "dropped": any, "neg": all}
+"""Operators that give zeros where all, or any, of their arguments are zeros."""
+
+
+class _Rows(NamedTuple):
+    """Which rows are read, of values whose shape is `lead` and a last axis."""
+
+    index: tuple[int | slice, ...]
+    lead: tuple[int, ...]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        return np.broadcast_to(np.False_, self.lead)[self.index].shape
+
+    def holds(self, item: Any) -> bool:
+        """Whether a value has these rows."""
+        return isinstance(item, Ref) and item.shape[:-1] == self.lead != item.shape
+
+
+def without_unread_rows(program: Program) -> None:
+    """Compute only the rows that are read, where that is at most half of them."""
+    work = _Work(program)
+    if work.rows:
+        program.replace(work.calls(), work.places)
+
+
+class _Work:
+    """What of a program is computed for some rows alone.
+
+    rows: of calls, by their index. sparse: values that are zero but for these rows.
+    read: values of which these rows are read alone; None for others that are read.
+    heads: the calls that read rows of values, by the value's place.
+    """
+
+    def __init__(self, program: Program):
+        self._program, self._fixed = program, program.fixed
+        self.places = program.places
+        self._calls = [line.call for line in program.lines]
+        self.rows: dict[int, _Rows] = {}
+        self._sparse: dict[int, _Rows] = {}
+        self._read: dict[int, _Rows | None] = {}
+        self._heads: dict[int, int] = {}
+        for i, call in enumerate(self._calls):
+            self._find_zeros(i, call)
+        for ref in refs(program.results):
+            self._read[ref.place] = None
+        for i, call in reversed([*enumerate(self._calls)]):
+            self._find_read(i, call)
+
+    def _find_zeros(self, i: int, call: Call) -> None:
+        """Note whether a call's results are zero but for some rows."""
+        rows = _rows_of(call, "put_at")
+        if rows is not None:
+            self._sparse[call.results.place] = rows
+            return
+        name, args = _name(call), call.args
+        known = [self._sparse.get(a.place) for a in args if isinstance(a, Ref)]
+        rows = next((each for each in known if each is not None), None)
+        if rows is None:
+            return
+        if isinstance(call.function, Pull):
+            of = call.function.of
+            is_first = isinstance(args[0], Ref) and args[0].place in self._sparse
+            if (
+                is_first
+                and of.name not in _BINARY
+                and self._is_by_row(of, args[2:], rows, call.function.options)
+            ):
+                self.rows[i] = rows
+                if call.results[0] is not None:
+                    self._sparse[call.results[0].place] = rows
+            return
+        zeros = _KEEP_ZEROS.get(name)
+        if zeros is None or not self._is_by_row(call.function, args, rows, {}):
+            return
+        of_rows = [isinstance(a, Ref) and a.place in self._sparse for a in args]
+        if zeros(of_rows) and all(each in (None, rows) for each in known):
+            self.rows[i] = rows
+            self._sparse[call.results.place] = rows
+
+    def _find_read(self, i: int, call: Call) -> None:
+        """Note which rows a call reads of its arguments."""
+        rows = _rows_of(call, "getitem")
+        if rows is not None:
+            place = call.args[0].place
+            is_first = place not in self._heads
+            self._note(call.args[0], rows if is_first else None)
+            self._heads[place] = i
+            return
+        made = call.results
+        if i not in self.rows and isinstance(made, Ref) and not call.always:
+            rows = self._read.get(made.place)
+            if rows is not None and self._is_by_row(
+                call.function, call.args, rows, call.options
+            ):
+                self.rows[i] = rows
+        rows = self.rows.get(i)
+        for ref in refs((call.args, call.options)):
+            is_of_rows = rows is not None and self._is_given(ref, call, rows)
+            self._note(ref, rows if is_of_rows else None)
+
+    def _note(self, ref: Ref, rows: _Rows | None) -> None:
+        if self._read.setdefault(ref.place, rows) != rows:
+            self._read[ref.place] = None
+
+    def _is_by_row(self, function: Any, args: Any, rows: _Rows, options: Any) -> bool:
+        """Whether an operator computes each of these rows by itself."""
+        if not isinstance(function, Operator) or not args:
+            return False
+        name, first = function.name, args[0]
+        if name in _LAYERS:
+            options = {**function.defaults, **options}
+            is_last = options.get("axis", -1) == -1
+            others = [ref for ref in refs(args[1:]) if ref.place not in self._fixed]
+            return is_last and not others and self._has_rows(first, rows)
+        if name in _UNARY:
+            return len(refs(args)) == 1 and self._has_rows(first, rows)
+        if name not in _BINARY:
+            return False
+        tensors = refs(args)
+        width = max((ref.shape[-1:] for ref in tensors), default=())
+        return any(rows.holds(ref) for ref in tensors) and all(
+            len(ref.shape) < 2
+            or (self._has_rows(ref, rows) and ref.shape[-1:] == width)
+            for ref in tensors
+        )
+
+    def _has_rows(self, item: Any, rows: _Rows) -> bool:
+        return rows.holds(item) and item.place not in self._fixed
+
+    def _is_given(self, ref: Ref, call: Call, rows: _Rows) -> bool:
+        """Whether an argument of such a call is one of rows."""
+        if isinstance(call.function, Pull):
+            is_one = any(ref is each for each in call.args[:3])
+            return is_one and self._has_rows(ref, rows)
+        if _name(call) in _LAYERS:
+            return ref is call.args[0]
+        return self._has_rows(ref, rows)
+
+    def calls(self) -> list[Call]:
+        """The program's calls with those of rows in their place."""
+        made: list[Call] = []
+        some: dict[tuple[int, str], Ref] = {}  # of a value and an index
+        whole: set[int] = set()  # places of values with zeros that are made
+
+        def rows_of(ref: Ref, rows: _Rows) -> Ref:
+            key = ref.place, str(rows.index)
+            if key not in some:
+                fill(ref)
+                some[key] = self._new(ref, rows)
+                made.append(_call(getitem, ref, {"index": rows.index}, some[key]))
+            return some[key]
+
+        def fill(value: Any) -> None:
+            for ref in refs(value):
+                rows = self._sparse.get(ref.place)
+                if rows is not None and ref.place not in whole:
+                    whole.add(ref.place)
+                    options = {"index": rows.index, "shape": ref.shape}
+                    made.append(_call(put_at, rows_of(ref, rows), options, ref))
+
+        dropped = set()
+        for i, call in enumerate(self._calls):
+            rows, first = self.rows.get(i), call.results
+            if i in dropped:
+                continue
+            if rows is None:
+                fill((call.args, call.options))
+                read, put = _rows_of(call, "getitem"), _rows_of(call, "put_at")
+                if put is not None:
+                    some[first.place, str(put.index)] = call.args[0]
+                    continue
+                made.append(call)
+                if read is not None:
+                    some.setdefault((call.args[0].place, str(read.index)), first)
+                continue
+            args = []
+            for arg in call.args:
+                is_given = isinstance(arg, Ref) and self._is_given(arg, call, rows)
+                args.append(rows_of(arg, rows) if is_given else arg)
+            fill(args)
+            is_one = isinstance(first, Ref)
+            results = [first] if is_one else [*first]
+            if results[0] is not None:
+                place = results[0].place
+                head = self._heads.get(place)
+                if head is not None and place not in self._sparse:
+                    dropped.add(head)
+                    results[0] = self._calls[head].results
+                else:
+                    results[0] = self._new(results[0], rows)
+                some[place, str(rows.index)] = results[0]
+            kind = type(first)
+            own = results[0] if is_one else kind(results)
+            made.append(call._replace(args=tuple(args), results=own))
+        fill(self._program.results)
+        return made
+
+    def _new(self, ref: Ref, rows: _Rows) -> Ref:
+        """A place for these rows of a value."""
+        self.places += 1
+        return Ref(self.places - 1, (*rows.kept, ref.shape[-1]), ref.dtype)
+
+
+def _call(function: Any, arg: Ref, options: dict[str, Any], result: Ref) -> Call:
+    return Call(function, (arg,), options, result, paused=False, always=False)
+
+
+def _name(call: Call) -> str:
+    return str(getattr(call.function, "name", ""))
+
+
+def _rows_of(call: Call, name: str) -> _Rows | None:
+    """The rows that a `getitem` reads, or that a `put_at` gives, if they are few."""
+    if not isinstance(call.function, Operator) or call.function.name != name:
+        return None
+    index = call.options.get("index")
+    items = index if isinstance(index, tuple) else (index,)
+    given = call.args[0]
+    if not isinstance(given, Ref) or not all(map(_is_known, items)):
+        return None
+    shape = tuple(call.options["shape"]) if name == "put_at" else given.shape
+    if not 0 < len(items) < len(shape):
+        return None
+    rows = _Rows(items, shape[:-1])
+    few = 0 < 2 * math.prod(rows.kept) <= math.prod(rows.lead)
+    return rows if few and rows.kept else None
+
+
+def _is_known(item: Any) -> bool:
+    """Whether a part of an index is a number, or a slice between such."""
+    parts = (item.start, item.stop, item.step) if isinstance(item, slice) else (item,)
+    return all(type(part) is int or (part is None and len(parts) > 1) for part in parts)
