@@ -29,7 +29,7 @@ _IN_PARTS = {
     *("elu", "celu", "softsign", "prelu_of", "hard_sigmoid", "huber"),
     *("reduce_max", "reduce_min", "reduce_l2", "std", "threshold", "sin", "cos"),
     *("flip", "roll", "pad_repeated", "einsum_of", "elementwise_cross_entropy"),
-    *("low_rank_add", "dropped"),
+    *("low_rank_add", "dropped", "log_sigmoid", "sigmoid_gate"),
 }
 """Operators whose rules are written down as the operators that they consist of."""
 

@@ -104,15 +104,17 @@ def program(
     out: Any,
     *read: tuple[Any, ...],
     to: str = "values",
+    other: int = -1,
 ) -> None:
     """Run an element-wise program for `out`, whose axes are of `sizes`: at most six.
 
     read: float32 arrays, each with its strides along the axes, in elements. to: "sums"
-    gives the sum of each tile of PROGRAM["tile"] elements of a plane.
+    gives the sum of each tile of PROGRAM["tile"] elements of a plane. other: a register
+    that is a result too, behind the first one's elements.
     """
     parts = shares(4 * prod(sizes) * len(steps))
     ways = tuple([way for _, way in read])
-    record, *code = _program(tuple(steps), tuple(sizes), ways, parts, to)
+    record, *code = _program(tuple(steps), tuple(sizes), ways, parts, to, other)
     _on_arrays(record, (out, *code, *[array for array, _ in read]), _threads(parts))
 
 
@@ -123,6 +125,7 @@ def _program(
     read: tuple[Any, ...],
     parts: int,
     to: str,
+    other: int,
 ) -> tuple[bytes, Any, Any]:
     """The record, the code and the operands that calls for such arrays share."""
     outer = [1] * (OUTER + 2 - len(sizes)) + [*sizes]
@@ -134,7 +137,7 @@ def _program(
     record = packed(
         "program", parts, out=reference(0), code=reference(1), table=reference(2),
         steps=len(steps), operands=len(read), result=len(read) + len(steps) - 1,
-        to=RESULTS[to], **{f"size{i}": outer[i] for i in range(OUTER)},
+        other=other, to=RESULTS[to], **{f"size{i}": outer[i] for i in range(OUTER)},
         rows=outer[OUTER], width=outer[OUTER + 1],
     )  # fmt: skip
     code = np.frombuffer(coded(steps, len(read)), np.uint8)

@@ -108,7 +108,7 @@ RECORDS = (
     _record(
         "program",
         "out code table",
-        f"steps operands result to {_OUTER} rows width",
+        f"steps operands result other to {_OUTER} rows width",
     ),
     _record("layer_norm", "x weight bias out", "rows width center", "eps"),
     _record("group_norm", "x weight bias out", "count groups channels inner", "eps"),

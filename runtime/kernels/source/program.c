@@ -14,8 +14,10 @@ static int is_drawn(const operand *o) {
     return o->mode == READ_DRAWN || o->mode == READ_DRAWN_ROWS;
 }
 
-// places: of drawn operands in a plane's mask; bases: of the others, and of the result.
+// size: of all planes. places: of drawn operands in a plane's mask; bases: of the others,
+// and of the result.
 typedef struct {
+    int64_t size;
     const operand *operands;
     char *bases[REGISTERS + 1];
     int64_t places[REGISTERS];
@@ -112,17 +114,22 @@ static void one_tile(const program_record *r, const call *c, plane *p, int64_t u
             registers[i] = loaded(o, p->bases[i], start, n, r->width, tiles[i]);
         }
     }
-    // The last step of a whole tile writes where the result goes.
-    float *to = (float *)p->bases[r->operands] + start;
+    // Steps of a whole tile write where the results go: the other one behind all of the first.
+    float *to = (float *)p->bases[r->operands] + start, *other_to = to + p->size;
     const int is_direct = r->to == RESULT_VALUES && n % LANES == 0;
     for (const instruction *s = code; s < code + r->steps; s++) {
-        float *out = is_direct && s->out == r->result ? to : tiles[s->out];
+        float *out = tiles[s->out];
+        if (is_direct && s->out == r->result) out = to;
+        if (is_direct && s->out == r->other) out = other_to;
         step(s, registers[s->a], registers[s->b], registers[s->c], out, n);
         registers[s->out] = out;
     }
     const float *result = registers[r->result];
     if (r->to == RESULT_VALUES) {
         if (result != to) memcpy(to, result, 4 * (size_t)n);
+        if (r->other < 0) return;
+        const float *other = registers[r->other];
+        if (other != other_to) memcpy(other_to, other, 4 * (size_t)n);
     } else if (r->to == RESULT_SUMS) {
         ((float *)at(c, r->out))[unit] = sum_of_tile(result, n);
     } else {
@@ -140,6 +147,7 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
     const int64_t planes = sizes[0] * sizes[1] * sizes[2] * sizes[3];
     plane p;
     p.operands = at(c, r->table);
+    p.size = planes * size;
     for (int64_t i = 0; i < r->operands; i++)
         if (is_drawn(p.operands + i))
             spread_key(*(const uint64_t *)at(c, p.operands[i].array), p.keys[i]);

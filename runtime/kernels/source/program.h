@@ -11,13 +11,37 @@ typedef struct {
     double low, high;
 } instruction;
 
-#define EVERY(expression)                                    \
-    for (int64_t i = 0; i < n; i += WIDTH) {                 \
-        vec x = load(a + i), y = load(b + i), z = load(c + i); \
-        (void)x, (void)y, (void)z;                           \
-        store(out + i, (expression));                        \
-    }                                                        \
+enum { AT_ONCE = 4 };
+
+// An operator of AT_ONCE vectors a turn, all read before any is written.
+#define EVERY(expression)                                                  \
+    {                                                                      \
+        int64_t i = 0;                                                     \
+        for (; i + AT_ONCE * WIDTH <= n; i += AT_ONCE * WIDTH) {           \
+            vec made[AT_ONCE];                                             \
+            UNROLLED for (int j = 0; j < AT_ONCE; j++) {                   \
+                OF_PLACE(i + j * WIDTH)                                    \
+                made[j] = (expression);                                    \
+            }                                                              \
+            UNROLLED for (int j = 0; j < AT_ONCE; j++)                     \
+                store(out + i + j * WIDTH, made[j]);                       \
+        }                                                                  \
+        for (; i < n; i += WIDTH) {                                        \
+            OF_PLACE(i)                                                    \
+            store(out + i, (expression));                                  \
+        }                                                                  \
+    }                                                                      \
     break;
+// One vector a turn: for what needs many registers.
+#define ONE_BY_ONE(expression)               \
+    for (int64_t i = 0; i < n; i += WIDTH) { \
+        OF_PLACE(i)                          \
+        store(out + i, (expression));        \
+    }                                        \
+    break;
+#define OF_PLACE(p)                                            \
+    vec x = load(a + (p)), y = load(b + (p)), z = load(c + (p)); \
+    (void)x, (void)y, (void)z;
 #define TRUTH(condition) EVERY(choose((ivec)(condition), all(1), all(0)))
 #define EACH_ACTIVATED(act)                                                        \
     for (int64_t i = 0; i < n;) {                                                  \
@@ -49,9 +73,9 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_MIN: EVERY(less(x, y))
     case DO_NEG: EVERY(-x)
     case DO_ABS: EVERY((vec)((ivec)x & 0x7fffffff))
-    case DO_EXP: EVERY(exponential(x))
+    case DO_EXP: ONE_BY_ONE(exponential(x))
     case DO_SQRT: EVERY(root(x))
-    case DO_ERF: EVERY(error_function(x))
+    case DO_ERF: ONE_BY_ONE(error_function(x))
     case DO_SQUARE: EVERY(x * x)
     case DO_RECIPROCAL: EVERY(1.f / x)
     case DO_LOG: SINGLY(logf(a[i]))
@@ -78,15 +102,15 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_HUBER: EVERY(huber(x - y, high))
     case DO_HUBER_SLOPE: EVERY(z * less(greater(x - y, all(-high)), all(high)))
     // y times a derivative at x, or at the activation's result x
-    case DO_GELU_SLOPE: EVERY(y * gelu_slope(x))
-    case DO_GELU_TANH_SLOPE: EVERY(y * gelu_tanh_slope(x))
-    case DO_SWISH_SLOPE: EVERY(y * swish_slope(x, low))
-    case DO_HARD_SWISH_SLOPE: EVERY(y * hard_swish_slope(x))
+    case DO_GELU_SLOPE: ONE_BY_ONE(y * gelu_slope(x))
+    case DO_GELU_TANH_SLOPE: ONE_BY_ONE(y * gelu_tanh_slope(x))
+    case DO_SWISH_SLOPE: ONE_BY_ONE(y * swish_slope(x, low))
+    case DO_HARD_SWISH_SLOPE: ONE_BY_ONE(y * hard_swish_slope(x))
     case DO_SIGMOID_SLOPE: EVERY(y * (x * (1.f - x)))
     case DO_TANH_SLOPE: EVERY(y * (1.f - x * x))
     case DO_LEAKY_SLOPE: EVERY(choose((ivec)(x > 0.f), y, y * low))
-    case DO_ELU_SLOPE: EVERY(y * elu_slope(x, low))
-    case DO_SOFTPLUS_SLOPE: EVERY(y * sigmoid(x))
+    case DO_ELU_SLOPE: ONE_BY_ONE(y * elu_slope(x, low))
+    case DO_SOFTPLUS_SLOPE: ONE_BY_ONE(y * sigmoid(x))
     case DO_RELU: EACH_ACTIVATED(ACT_RELU)
     case DO_CLIP: EACH_ACTIVATED(ACT_CLIP)
     case DO_GELU: EACH_ACTIVATED(ACT_GELU)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from burnish.ops._cpu.call import dense, element_wise, launch, spreads, suits
+from burnish.ops._cpu.call import (
+    dense,
+    element_wise,
+    launch,
+    spreads,
+    suits,
+    two_results,
+)
 from burnish.ops._kernels.slopes import gated
 from burnish.ops.activation import piecewise, smooth
 from burnish.ops.elementwise import elementary
@@ -68,6 +75,30 @@ def _(g, x, *, above, below=None, slope=1.0):
     return y
 
 
+@smooth.log_sigmoid.on("numpy")
+def _(x):
+    return element_wise(_LOG, x) if suits(x, gain=2) else smooth.log_sigmoid.value(x)
+
+
+@smooth.log_sigmoid.vjp("x", on="numpy")
+def _(g, y, x):
+    known = g.shape == x.shape and suits(g, x, gain=2)
+    return element_wise(_LOGGED, g, x) if known else NotImplemented
+
+
+@smooth.sigmoid_gate.on("numpy")
+def _(a, b):
+    known = a.shape == b.shape and suits(a, b, gain=2)
+    return element_wise(_GATE, a, b) if known else smooth.sigmoid_gate.value(a, b)
+
+
+@smooth.sigmoid_gate.vjp("a", "b", on="numpy")
+def _(g, y, a, b):
+    if not (g.shape == a.shape == b.shape and suits(g, a, b, gain=2)):
+        return NotImplemented
+    return two_results(_GATED, 5, g, a, b)
+
+
 @elementary.erf.on("numpy")
 def _(x):
     return element_wise(_ERF, x) if suits(x, gain=8) else elementary.erf.value(x)
@@ -88,5 +119,21 @@ def _(g, y, x, slope):
 
 
 _ERF = [("erf", 0, 0, 0, 0.0, 0.0)]
+_LOG = [
+    ("neg", 0, 0, 0, 0.0, 0.0),
+    ("softplus", 1, 0, 0, 0.0, 0.0),
+    ("neg", 2, 0, 0, 0.0, 0.0),
+]
+_LOGGED = [  # of g and x
+    ("neg", 1, 0, 0, 0.0, 0.0),
+    ("softplus_slope", 2, 0, 0, 0.0, 0.0),
+]
+_GATE = [("sigmoid", 1, 0, 0, 0.0, 0.0), ("mul", 0, 2, 0, 0.0, 0.0)]  # of a and b
+_GATED = [  # of g, a and b: b's gradient, then a's
+    ("sigmoid", 2, 0, 0, 0.0, 0.0),
+    ("sigmoid_slope", 3, 0, 0, 0.0, 0.0),
+    ("mul", 4, 1, 0, 0.0, 0.0),
+    ("mul", 0, 3, 0, 0.0, 0.0),
+]
 _LEAKING = [("leak", 0, 0, 1, 0.0, 0.0)]  # of x and a slope
 _LEAKED = [("leak", 1, 0, 2, 0.0, 0.0)]  # of g, x and a slope

@@ -80,6 +80,16 @@ def element_wise(steps: list[tuple[Any, ...]], *operands: Array) -> Array:
     return out
 
 
+def two_results(
+    steps: list[tuple[Any, ...]], other: int, *operands: Array
+) -> tuple[Array, Array]:
+    """`element_wise`, and beside the last step's result what is in a register."""
+    out = np.empty((2, *operands[0].shape), np.float32)
+    sizes, read = _read(operands)
+    _direct().program(steps, sizes, out, *read, other=other)
+    return out[0], out[1]
+
+
 def summed(steps: list[tuple[Any, ...]], *operands: Array) -> Any:
     """The sum of `element_wise`'s result: of some in float32, and those in float64."""
     from burnish.kernels.records import PROGRAM

@@ -178,10 +178,20 @@ def _softplus(y, x):
     y += positive(x)
 
 
-@composed
-def log_sigmoid(x: Any) -> Array:
+@operator
+def log_sigmoid(x) -> Array:
     """log(sigmoid(x)), without overflow."""
-    return -softplus(-x)
+    return filled(_log_sigmoid, x)
+
+
+@log_sigmoid.vjp
+def _(g, y, x):
+    return blockwise(lambda g, x: g * sigmoid(-x), g, x)
+
+
+def _log_sigmoid(y, x):
+    _softplus(y, -x)
+    namespace(x).negative(y, out=y)
 
 
 @composed
@@ -206,8 +216,33 @@ def glu(x: Any, axis: int = -1) -> Array:
     """One half of x along an axis, times the sigmoid of the other half."""
     if x.shape[axes_of(axis, len(x.shape))[0]] % 2:
         raise InputError(f"glu: expected an even length of axis {axis}, got {x.shape}")
-    a, b = split(x, num=2, axis=axis)
-    return a * sigmoid(b)
+    halves: Any = split(x, num=2, axis=axis)
+    return sigmoid_gate(*halves)
+
+
+@operator
+def sigmoid_gate(a, b) -> Array:
+    """a * sigmoid(b), of one shape."""
+    return filled(_sigmoid_gate, b, a)
+
+
+@sigmoid_gate.vjp("a")
+def _(g, y, a, b):
+    return sigmoid_gate(g, b)
+
+
+@sigmoid_gate.vjp("b")
+def _(g, y, a, b):
+    return blockwise(_sigmoid_gate_slope, g, a, b)
+
+
+def _sigmoid_gate(y, b, a):
+    _sigmoid(y, b, 1, times=a)
+
+
+def _sigmoid_gate_slope(g, a, b):
+    share = sigmoid(b)
+    return g * a * (share * (1 - share))
 
 
 @composed

@@ -262,7 +262,8 @@ class Builder:
         """A record of an element-wise program; read: see `Operands`."""
         for spot, *_ in read:
             spot.buffer.used(len(self.steps))
-        self.add("program", shares, out=out, table=self.operands(read), **fields)
+        table = self.operands(read)
+        self.add("program", shares, out=out, table=table, other=-1, **fields)
 
     def operands(self, read: list[Any]) -> Spot:
         """The table of a program's operands."""

@@ -140,6 +140,8 @@ _FORMULAS: dict[str, tuple[tuple[Any, ...], str]] = {
     "is_nan": ((), "unequal 0 0"),
     "sign": ((0.0, 1.0, -1.0), "less 0 1, where 4 3 0, greater 0 1, where 6 2 5"),
     "softsign": ((1.0,), "abs 0, add 2 1, div 0 3"),
+    "log_sigmoid": ((), "neg 0, softplus 1, neg 2"),
+    "sigmoid_gate": ((), "sigmoid 1, mul 0 2"),
     "celu": (
         (0.0, "alpha"),
         "min 0 1, div 3 2, expm1 4, mul 5 2, max 0 1, add 6 7",

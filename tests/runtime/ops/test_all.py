@@ -56,7 +56,10 @@ PARTS = {
 }
 
 #: Operators that others are written with and nobody else calls.
-INTERNAL = {"attended_heads", "channel_norm", "clipped_log", "softmax_or_zero"}
+INTERNAL = {
+    *("attended_heads", "channel_norm", "clipped_log", "sigmoid_gate"),
+    "softmax_or_zero",
+}
 
 
 def family(name):

@@ -13,6 +13,7 @@ from burnish import ops
 from burnish.errors import InputError
 from burnish.kernels import attention
 from burnish.ops._kernels.lstm import lstm_sequence
+from burnish.ops.activation.smooth import sigmoid_gate
 from burnish.ops.loss import softmax_cross_entropy
 from burnish.ops.normalization import (
     batch_norm,
@@ -62,6 +63,7 @@ ACTIVATIONS = [
     (ops.swish, {"alpha": 1.702}),
     (ops.sigmoid, {}),
     (ops.softplus, {}),
+    (ops.log_sigmoid, {}),
     (ops.hard_swish, {}),
     (ops.hard_sigmoid, {"alpha": 0.3}),
     (ops.leaky_relu, {"negative_slope": 0.2}),
@@ -112,6 +114,22 @@ def test_an_activation_takes_arrays_that_are_not_contiguous(launched):
     close(ops.sigmoid(half), ops.sigmoid.value(half.astype(np.float64)))
     close(ops.glu(x, axis=1), ops.glu(x.astype(np.float64), axis=1))
     assert set(launched) == {"program"}
+
+
+@pytest.mark.parametrize("shape", [(1,), (15,), (3, 513), (2, 40, 50)], ids=str)
+def test_a_gate(shape, launched):
+    x = values(*shape[:-1], 2 * shape[-1]) * 3
+    halves = x[..., : shape[-1]], x[..., shape[-1] :]
+    compared(sigmoid_gate, halves, {}, ["program"], launched)
+
+
+def test_a_gate_of_two_shapes_is_not_a_program(launched):
+    a, b = values(2, 8), values(8)
+    close(sigmoid_gate(a[0], b), sigmoid_gate.value(*wide((a[0], b))))
+    assert len(launched) == 1
+    with pytest.raises(InputError):
+        sigmoid_gate(a, b)
+    assert len(launched) == 1
 
 
 def test_an_unknown_approximation_is_refused():

@@ -128,6 +128,8 @@ FORMULAS = {
     "selu": ops.selu,
     "celu": lambda x: ops.celu(x, alpha=0.7),
     "softsign": ops.softsign,
+    "log_sigmoid": ops.log_sigmoid,
+    "glu": lambda x: ops.glu(x, axis=0),
     "hard_sigmoid": ops.hard_sigmoid,
     "clip": lambda x: ops.clip(x, -0.5, 0.5),
     "clip below": lambda x: ops.clip(x, None, 0.5),
