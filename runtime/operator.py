@@ -283,13 +283,20 @@ class Operator(Function[P, A, T]):
                 value = called(self.prepare, args, options)
                 if value is not None:
                     return value
-            kernel = self.value
-            if self.kernels:
+            kernel, takes = self.value, self.takes_bfloat16
+            library = ""
+            if self.kernels or takes:
                 is_numpy = type(args[0]) is np.ndarray
                 library = "numpy" if is_numpy else namespace(*args).__name__
                 kernel = self.kernels.get(library, kernel)
-            if bfloat16.possible() and options.get("dtype") is None:
-                return self._in_float32(kernel, args, options)
+            if (
+                library not in takes
+                and bfloat16.possible()
+                and bfloat16.is_among(args)
+                and options.get("dtype") is None
+            ):
+                given = bfloat16.widened(args)
+                return bfloat16.narrowed(kernel(*given, **options))
             return kernel(*args, **options)
         except BurnishError:
             raise
@@ -298,16 +305,6 @@ class Operator(Function[P, A, T]):
                 known = (*self.arguments, *self.defaults)
                 raise misnamed(self.name, message, options, known) from None
             raise misuse(self.name, args, error) from error
-
-    def _in_float32(
-        self, kernel: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
-    ) -> Any:
-        """bfloat16 arguments computed as float32; results are bfloat16 again."""
-        if not bfloat16.is_among(args) or (
-            self.takes_bfloat16 and namespace(*args).__name__ in self.takes_bfloat16
-        ):
-            return kernel(*args, **options)
-        return bfloat16.narrowed(kernel(*bfloat16.widened(args), **options))
 
     def _on_variables(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if recording.tape is not None:
@@ -343,11 +340,10 @@ class Operator(Function[P, A, T]):
                 values = self.compute(given, options)
         else:
             values = self.compute(given, options)
-        several = isinstance(values, tuple)
         node = None
         if recorded:
             node = self._recorded(device, given, options, parents, values)
-        if not several:
+        if not isinstance(values, tuple):
             return wrapped(kind, values, device, node)
         return tuple(
             wrapped(kind, v, device, node if node and _differentiable(v) else None, i)
@@ -377,7 +373,7 @@ class Operator(Function[P, A, T]):
         values = self._compute(args, options)
         if isinstance(values, tuple):
             return tuple(map(_array, values))
-        return _array(values)
+        return np.asarray(values) if isinstance(values, np.generic) else values
 
     def _common(self, one: Device, other: Device) -> Device:
         if one.inner() is not other.inner():

@@ -170,7 +170,7 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
             raise InputError(
                 f"axis: expected -{ndim} to {ndim - 1} for {ndim} axes, got {axis}"
             )
-    return tuple(int(axis) % ndim for axis in chosen)
+    return tuple([int(axis) % ndim for axis in chosen])
 
 
 def _several(axes: Any) -> tuple[int, ...]:
