@@ -18,15 +18,7 @@ INLINE bytes low_bytes(ivec v) {
 }
 
 // A product that is rounded before anything is added to it.
-INLINE vec rounded_product(vec a, vec b) {
-    vec v = a * b;
-#if defined(__x86_64__)
-    __asm__("" : "+v"(v));
-#elif defined(__aarch64__)
-    __asm__("" : "+w"(v));
-#endif
-    return v;
-}
+INLINE vec rounded_product(vec a, vec b) { return in_register(a * b); }
 
 // Signed bytes as floats, and unsigned ones as integers.
 #if defined(__AVX512F__)

@@ -27,7 +27,7 @@ enum {
 #define ADD_PRODUCTS(number)                                                         \
     {                                                                                \
         vec ws[MOST_VECTORS];                                                        \
-        UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);            \
+        UNROLLED for (int j = 0; j < n; j++) ws[j] = weight_at(R, n, w + WIDTH * j); \
         if (R > 2) { /* with fewer rows it costs more than it saves */               \
             UNROLLED for (int j = 0; j < NR; j++)                                    \
                 __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);                     \

@@ -48,7 +48,7 @@ INLINE void multiply(const int R, const int NR, const strip *p) {
         for (; place < end; place++, w += NR * LANES) {
             const float *x = p->x + *place;
             vec ws[MOST_VECTORS];
-            UNROLLED for (int j = 0; j < n; j++) ws[j] = load(w + WIDTH * j);
+            UNROLLED for (int j = 0; j < n; j++) ws[j] = weight_at(R, n, w + WIDTH * j);
             UNROLLED for (int r = 0; r < R; r++) {
                 const vec s = all(x[r]);
                 UNROLLED for (int j = 0; j < n; j++) acc[r][j] = s * ws[j] + acc[r][j];

@@ -31,6 +31,11 @@ enum { MOST_VECTORS = MOST_BLOCKS * PARTS };
     X(1, 2, S) X(2, 2, S) X(3, 2, S)
 #endif
 
+// One of n vectors of weights that R pixels are multiplied by, in a register if all fit.
+INLINE vec weight_at(const int R, const int n, const float *w) {
+    return R > 1 && (R + 1) * n < REGISTERS ? in_register(load(w)) : load(w);
+}
+
 // Ask for the lines that are due with so many products.
 INLINE void ask_ahead(asked *a, int64_t products) {
     if (a->lines <= 0) return;

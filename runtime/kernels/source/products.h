@@ -36,7 +36,7 @@ INLINE void product(const int R, const int N, const float *x, int64_t xs, int64_
     for (int64_t i = 0; i < p->k; i++, w += p->step) {
         vec row[MOST_PANELS * PARTS];
         UNROLLED for (int v = 0; v < n; v++)
-            row[v] = load(w + v / PARTS * apart + v % PARTS * WIDTH);
+            row[v] = in_register(load(w + v / PARTS * apart + v % PARTS * WIDTH));
         UNROLLED for (int r = 0; r < R; r++) {
             vec s = all(third[r / 3][r % 3 * xs]);
             UNROLLED for (int v = 0; v < n; v++) acc[r][v] += s * row[v];

@@ -30,6 +30,16 @@ typedef float loose_vec __attribute__((vector_size(4 * WIDTH), aligned(4), may_a
 INLINE vec load(const float *p) { return *(const loose_vec *)p; }
 INLINE void store(float *p, vec v) { *(loose_vec *)p = v; }
 INLINE vec all(float f) { return f - (vec){0}; }
+
+// The vector, as it is: compilers may else load or compute it again for each use.
+INLINE vec in_register(vec v) {
+#if defined(__x86_64__)
+    __asm__("" : "+v"(v));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
 INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
 }
