@@ -38,6 +38,13 @@ enum {
         }                                                                            \
     }
 
+// Compilers keep one of them in memory else, in a loop that has registers for all.
+#define KEEP_SUMS                                                                    \
+    {                                                                                \
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)    \
+            acc[r][j] = in_register(acc[r][j]);                                      \
+    }
+
 // Add the accumulators to sums of their own, and begin anew.
 #define SUM_APART                                                                    \
     {                                                                                \
@@ -92,6 +99,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             const int64_t some = whole - block < TOGETHER ? whole - block : TOGETHER;
             left -= some * LANES;
             ask_ahead(&ahead, some * LANES);
+            KEEP_SUMS
             for (int64_t k = 1; k <= some * LANES; k++, w += NR * LANES) {
                 ADD_PRODUCTS(from[r * stride])
                 from += k % LANES ? 1 : record->x_step - (LANES - 1);
