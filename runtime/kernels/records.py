@@ -78,6 +78,7 @@ RECORDS = (
         "low high",
     ),
     _record("to_half", "x out", "rows width x_row out_row"),
+    _record("float16", "x out", "count way"),
     _record(
         "winograd",
         "x weight bias residual out space fault",
@@ -370,6 +371,8 @@ WHOLE_KINDS = {name: i for i, name in enumerate(_WHOLE_KINDS.split())}
 HELD_KINDS = (*WHOLE_KINDS, "float64")
 """Dtypes of the values that plans hold and move."""
 
+FLOAT16 = {"widen": 0, "narrow": 1, "round": 2}
+"""What happens to values of float16, which records have in single precision."""
 READS = {"dense": 0, "one": 1, "strided": 2, "drawn": 3, "drawn_rows": 4}
 RESULTS = {"values": 0, "bools": 1, "sums": 2}
 PROGRAM = {"tile": 1024}
@@ -469,6 +472,7 @@ def header() -> str:
     lines.append(_enum("DO", STEPS | {"activation": STEPS["none"]}))
     lines.append(_enum("WHOLE_DO", WHOLE))
     lines.append(_enum("WHOLE", WHOLE_KINDS))
+    lines.append(_enum("FLOAT16", FLOAT16))
     lines.append(_enum("READ", READS))
     lines.append(_enum("RESULT", RESULTS))
     lines.append(_enum("PROGRAM", PROGRAM))

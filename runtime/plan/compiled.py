@@ -541,7 +541,8 @@ def compile(
     on a CPU. What a plan cannot have runs eagerly in between, `explain()` says what and
     why; so does everything where gradients are recorded for outside. A function that
     asks for gradients itself and updates parameters is one plan, a step of training.
-    Results are those of the plain call within 1e-5 of their scale.
+    Results are those of the plain call within 1e-5 of their scale; a CPU's plans of
+    float16 compute in single precision and round what they give, and casts to float16.
 
     precision: "fp32"; "tf32", with which a GPU rounds what float32 products multiply to
     11 bits and sums in float32; "fp16" or "bf16" (8 bits and float32's range; a GPU

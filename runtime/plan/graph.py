@@ -150,6 +150,7 @@ class Graph:
     """The nodes of a program, in order, and who reads which value.
 
     changed: the places of parameters and buffers that an update gives new values.
+    halves: by place, what values outside of records are whose dtype is float16 there.
     """
 
     def __init__(self, program: Program):
@@ -157,6 +158,7 @@ class Graph:
         self.values: dict[int, Value] = {}
         self.constants: dict[int, Constant] = {}
         self.folded: dict[int, Constant] = {}
+        self.halves: dict[int, Value] = {}
         self.changed = {place for line in program.lines for place in changes(line.call)}
         for place, item in program.fixed.items():
             if not item.derived and place not in self.changed:

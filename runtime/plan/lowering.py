@@ -11,6 +11,7 @@ from burnish.plan.cpu import (
     LOWERED,
     Builder,
     Declined,
+    float16,
     lower_by_sample,
     moved,
     stretches,
@@ -67,8 +68,9 @@ class Lowering:
         self.given: dict[int, list[tuple[Value, Spot]]] = {}
         self.folded: dict[int, Any] = {}
         self.plain: set[int] = set()  # places that only eager calls give
+        self._left: dict[int, tuple[Value, Spot]] = {}
         self.arguments = [
-            (value, self.builder.source(value))
+            self._source(value)
             for place, value in sorted(graph.values.items())
             if self._is_given(place) and _is_known(value)
         ]
@@ -80,12 +82,12 @@ class Lowering:
             behind = last
         self._nodes(graph.nodes[behind:])
         self.results = [
-            (graph.values[place], self._outside(graph.values[place]))
+            self._outside(graph.values[place])
             for place in sorted(graph.results)
             if self._is_made(place)
         ]
         self.assigned = [
-            (stored.place, value, self._outside(value))
+            (stored.place, *self._outside(value))
             for stored, value in self.builder.assigned
         ]
         self._close()
@@ -148,8 +150,7 @@ class Lowering:
             known = self.builder.forms.pop(place, None)
             if known and self._last.get(place) is not node:
                 value = self.graph.values[place]
-                updated = value, self.builder.source(value)
-                self.given[id(self.segments[-1])].append(updated)
+                self.given[id(self.segments[-1])].append(self._source(value))
 
     def _has_effects(self, node: Node) -> bool:
         """Whether a node draws, or gives something new values, within the run."""
@@ -189,15 +190,12 @@ class Lowering:
             if place in self.graph.folded:
                 self.folded[place] = self.graph.folded[place]
             elif self._is_made(place) and place not in self.plain:
-                value = self.graph.values[place]
-                wanted.append((value, self._outside(value)))
+                wanted.append(self._outside(self.graph.values[place]))
         self._close()
         segment = Segment(len(self.builder.steps), 0, node, why)
         self.wanted[id(segment)] = wanted
         self.given[id(segment)] = [
-            (value, self.builder.source(value))
-            for value in node.results
-            if _is_known(value)
+            self._source(value) for value in node.results if _is_known(value)
         ]
         self.plain.update(value.place for value in node.results)
         self.segments.append(segment)
@@ -210,11 +208,23 @@ class Lowering:
         """Whether a value is an argument, or a parameter that the program changes."""
         return place < self.graph.program.takes or place in self.graph.changed
 
-    def _outside(self, value: Value) -> Spot:
-        """The plain layout of a value, in an array that is made for this run."""
-        spot = self.builder.spot(value, PLAIN)
-        spot.root.buffer.outside = True
-        return spot
+    def _source(self, value: Value) -> tuple[Value, Spot]:
+        """A value from outside, as it is there, and the place of its array."""
+        outer = self.graph.halves.get(value.place)
+        if outer is None:
+            return value, self.builder.source(value)
+        return outer, float16.enters(self.builder, value, outer)
+
+    def _outside(self, value: Value) -> tuple[Value, Spot]:
+        """A value as it is outside, in a plain array that is made for this run."""
+        outer = self.graph.halves.get(value.place)
+        if outer is None:
+            spot = self.builder.spot(value, PLAIN)
+            spot.root.buffer.outside = True
+            return value, spot
+        if value.place not in self._left:
+            self._left[value.place] = outer, float16.leaves(self.builder, value)
+        return self._left[value.place]
 
     def _close(self) -> None:
         """End the segment of records that is being written."""

@@ -32,6 +32,7 @@ from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import RULES, fuse
 from burnish.plan.rewrites.unread import without_unread_rows
+from burnish.plan.rewrites.widen import widen
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fault, Fetch, Room, Space, point
 from burnish.tensor import Tensor
@@ -41,7 +42,7 @@ _RECORD = 8 * WORDS
 
 
 _KINDS = (
-    *("gemv", "small_panels", "rounded_sequences", "sample_loops"),
+    *("float16", "gemv", "small_panels", "rounded_sequences", "sample_loops"),
     *("planes", "unread_rows", "winograd", "winograd_gradients"),
 )
 """Kinds of steps that can be left out, beside rules and operators' kernels."""
@@ -78,6 +79,8 @@ class Plan:
             without_unread_rows(program)
         graph = Graph(program)
         fold(graph)
+        if "float16" not in off:
+            widen(graph)
         if "rounded_sequences" not in off:
             rounded_sequences(graph)
         fuse(graph, off)

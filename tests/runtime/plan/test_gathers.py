@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, ops
+from burnish import Tensor, nn, ops
 from burnish.errors import InputError
 from tests.runtime.plan.checks import check
 
@@ -39,6 +39,11 @@ def test_slices(axis, kind, dtype):
     x = drawn(3, 4, 6, dtype=kind)
     picked = ids(x.shape[axis], 2, 5, dtype=dtype)
     planned(lambda x, i: ops.take_slices(x, i, axis=axis), x, picked)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_rows_of_an_embedding(dtype):
+    planned(nn.Embedding(9, 5), ids(9, 4, 3, dtype=dtype))
 
 
 @pytest.mark.parametrize(

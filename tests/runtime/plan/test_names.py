@@ -7,7 +7,7 @@ from burnish.plan.cpu import LOWERED
 from burnish.plan.graph import STEPS
 from burnish.plan.rewrites.programs import _OPERATORS
 
-JOINED = {"linear", "program", "attention", "lstm of rounded states"}  # made by rules
+JOINED = {"linear", "program", "attention", "lstm of rounded states", "to_float16"}
 EFFECTS = {"put", "update", "assign", "draw"}  # of caches, parameters, the source
 
 READ = {

@@ -10,6 +10,7 @@ from burnish.lowbit import Packed
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.lowbit.packed_parts import PackedParts, numbers
+from burnish.plan.cpu.moves.gather import whole_numbers
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node
 
@@ -76,10 +77,10 @@ def _add(
     b: Builder, node: Node, ids: Any, weight: Any, *, x: Spot,
     scales: Spot | None = None, zeros: Spot | None = None, **how: int,
 ) -> None:  # fmt: skip
-    need(ids.dtype == np.int64, f"its numbers are {ids.dtype}")
+    places = whole_numbers(b, ids)
     rows, width = weight.shape
     b.add(
-        "gather", 1, ids=b.spot(ids), x=x, scales=scales, zeros=zeros,
+        "gather", 1, ids=places, x=x, scales=scales, zeros=zeros,
         out=b.result(node.result), fault=b.early_fault(), outer=1, count=ids.size,
         rows=rows, width=width, **how,
     )  # fmt: skip

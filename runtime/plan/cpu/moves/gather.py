@@ -38,7 +38,7 @@ def take_slices(b: Builder, node: Node) -> None:
             taken(b, node, axis, index, None, plain=len(indices.shape) != 1)
             return
     need(x.dtype.itemsize in (4, 8) and node.result.size, f"its input is {x.dtype}")
-    ids = _numbers(b, indices)
+    ids = whole_numbers(b, indices)
     outer = math.prod(x.shape[:axis])
     width = math.prod(x.shape[axis + 1 :]) * x.dtype.itemsize // 4
     b.add(
@@ -72,7 +72,7 @@ def _places(b: Builder, node: Node, function: Any, sizes: Any, steps: Any) -> No
     need(0 < count <= _MOST and y.size == count, "its indices broadcast")
     nowhere = np.zeros(indices.shape, np.int64)
     b.add(
-        "places", 1, ids=_numbers(b, indices), sizes=b.table(sizes, np.int64),
+        "places", 1, ids=whole_numbers(b, indices), sizes=b.table(sizes, np.int64),
         steps=b.table(steps, np.int64), out=b.result(y), fault=b.fault(), count=count,
         base=b.table(function(nowhere, **node.options), np.int64), depth=len(sizes),
     )  # fmt: skip
@@ -90,7 +90,8 @@ def scatter_rows(b: Builder, node: Node) -> None:
     need(y.size and updates.size, "it has no elements")
     ids = b.new(8 * indices.size)
     b.add(
-        "places", 1, ids=_numbers(b, indices), sizes=b.table([x.shape[0]], np.int64),
+        "places", 1, ids=whole_numbers(b, indices),
+        sizes=b.table([x.shape[0]], np.int64),
         steps=b.table([1], np.int64), out=ids, fault=b.fault(), count=indices.size,
         base=b.table(np.zeros(indices.size), np.int64), depth=1,
     )  # fmt: skip
@@ -101,7 +102,7 @@ def scatter_rows(b: Builder, node: Node) -> None:
     )  # fmt: skip
 
 
-def _numbers(b: Builder, indices: Any) -> Spot:
+def whole_numbers(b: Builder, indices: Any) -> Spot:
     """Indices of the call as int64."""
     need(isinstance(indices, Value | Constant), "its numbers are of another kind")
     if indices.dtype == np.int64:
