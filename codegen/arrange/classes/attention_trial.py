@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ _BATCH, _TIME = 3, (5, 7, 4)
 _CLOSE = 2e-4
 _MASKED = 0.3  # of a drawn mask
 _LARGEST = 4096  # an integer that is tried as a size
+_TYPE = "float64"  # sums in another order differ least
 """Relative and absolute: sums in another order differ less, other formulas more."""
 _DRAWS = ((1, 0, 4.0), (2, 0, 0.25), (3, 2, 1.0), (4, 5, 1.0))
 """Further draws: the seed, how much larger sizes are, and the inputs' magnitude.
@@ -65,6 +66,19 @@ class Projections:
     @property
     def width(self) -> int:
         return int(self.out.args[0])
+
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Of queries, keys and values as they are given."""
+        if len(self.inward) < 3:
+            return (self.width,) * 3
+        q, k, v = (int(layer.args[0]) for layer in self.inward)
+        return q, k, v
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether the attention adds biases: to queries, keys and values at least."""
+        return "bias" in self.inward[0].weights
 
     def ordered(self, order: Sequence[int]) -> Projections:
         """The layers inward in another order."""
@@ -117,8 +131,11 @@ class _Draw:
         layer = nn.MultiheadAttention(
             layers.width,
             way.num_heads,
-            bias="bias" in layers.out.weights,
+            bias=layers.has_bias,
+            kdim=layers.widths[1],
+            vdim=layers.widths[2],
             batch_first=way.batch_first,
+            dtype=_TYPE,
         )
         _fill(layer, [modules[id(e)] for e in layers.inward], modules[id(layers.out)])
         try:
@@ -154,7 +171,7 @@ def agreeing(
 
     first = draw(0, sizes, 1.0)
     fixed = _written(statements)
-    for way in _ways(statements, inputs, outputs, layers.width):
+    for way in _ways(statements, inputs, outputs, layers):
         if not first.agrees(way):
             continue
         for seed, larger, scale in _DRAWS:
@@ -177,7 +194,7 @@ def _drawn(
     layers: Projections,
 ) -> _Draw:
     modules = {
-        id(e): nn.Linear(e.args[0], e.args[1], "bias" in e.weights)
+        id(e): nn.Linear(e.args[0], e.args[1], "bias" in e.weights, _TYPE)
         for e in (*layers.inward, layers.out)
     }
     for module in modules.values():
@@ -194,14 +211,15 @@ def _ways(
     statements: Sequence[Statement],
     inputs: Sequence[Value],
     outputs: Sequence[Value],
-    width: int,
+    layers: Projections,
 ) -> Iterator[AttentionForm]:
     """Every way of calling the layer that inputs and results allow, likely first."""
+    width, widths = layers.width, layers.widths
     lasts = {t.shape[-1] for s in statements for t in s.targets if t.shape}
     heads = [
         width // d for d in lasts if isinstance(d, int) and d <= width and not width % d
     ]
-    wide = [i for i, v in enumerate(inputs) if v.shape and v.shape[-1] == width]
+    wide = [i for i, v in enumerate(inputs) if v.shape and v.shape[-1] in widths]
     rest = [i for i in range(len(inputs)) if i not in wide]
     if len(rest) > 1 or not wide:
         return
@@ -216,7 +234,7 @@ def _ways(
         sorted(set(heads)),
         (False, True) if not rest else (False,),
         weighs,
-        _orders(wide),
+        _orders(wide, inputs, widths),
         flips if len(wide) > 1 else flips[:1],
     ):
         q, k, v = order
@@ -224,14 +242,18 @@ def _ways(
         yield AttentionForm(width, head, first, given, mask, causal, place)
 
 
-def _orders(wide: list[int]) -> list[tuple[int, int, int]]:
-    """Which inputs are query, key and value."""
+def _orders(
+    wide: list[int], inputs: Sequence[Value], widths: tuple[int, int, int]
+) -> list[tuple[int, int, int]]:
+    """Which inputs are query, key and value: those with the widths of each."""
     if len(wide) == 1:
-        return [(wide[0],) * 3]
-    if len(wide) == 2:
-        return [(a, b, b) for a, b in (wide, wide[::-1])]
-    a, b, c = wide[:3]
-    return [(a, b, c), (a, c, b), (b, a, c), (b, c, a), (c, a, b), (c, b, a)]
+        orders = [(wide[0],) * 3]
+    elif len(wide) == 2:
+        orders = [(a, b, b) for a, b in (wide, wide[::-1])]
+    else:
+        orders = [(a, b, c) for a, b, c in permutations(wide[:3])]
+    lasts = [(value.shape or (None,))[-1] for value in inputs]
+    return [order for order in orders if tuple(lasts[i] for i in order) == widths]
 
 
 def _called(
@@ -255,7 +277,13 @@ def _fill(
     state = {f"out_proj.{name}": array for name, array in out.state_dict().items()}
     for name in inward[0].state_dict():
         parts = [part.state_dict()[name] for part in inward]
-        state[f"in_proj_{name}"] = np.concatenate(parts)
+        if name == "weight" and f"in_proj_{name}" not in layer.state_dict():
+            keys = (f"{part}_proj_weight" for part in "qkv")
+            state |= dict(zip(keys, parts, strict=True))
+        else:
+            state[f"in_proj_{name}"] = np.concatenate(parts)
+    if layer.bias:  # an exporter drops one of zeros
+        state.setdefault("out_proj.bias", np.zeros(layer.embed_dim, _TYPE))
     layer.load_state_dict(state)
 
 
@@ -269,8 +297,8 @@ def _input(
         masked = rng.random(shape) < _MASKED
         masked[..., 0] = False
         return Tensor(masked)
-    return Tensor(_random(rng, shape) * np.float32(scale))
+    return Tensor(_random(rng, shape) * scale)
 
 
 def _random(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
-    return rng.normal(size=shape).astype(np.float32)
+    return rng.normal(size=shape).astype(_TYPE)

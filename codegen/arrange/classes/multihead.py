@@ -54,8 +54,10 @@ def multihead(
         statements = [statement.rebuilt(_unrounded) for statement in statements]
     orders = [*permutations(range(len(layers.inward)))]
     for sizes, order in product(sizes_to_try(statements, inputs), orders):
+        ordered = layers.ordered(order)
+        if ordered.widths[0] != layers.width:
+            continue
         try:
-            ordered = layers.ordered(order)
             found = agreeing(statements, inputs, outputs, ordered, sizes)
         except Untried:
             return None
@@ -132,6 +134,10 @@ def attention(
     options: list[tuple[str, Expression]] = []
     if "in_proj_bias" not in dict(weights):
         options.append(("bias", Literal(False)))
+    for name in ("k", "v"):
+        own = dict(weights).get(f"{name}_proj_weight")
+        if own is not None and own.shape[1] != found.embed_dim:
+            options.append((f"{name}dim", Literal(own.shape[1])))
     if found.batch_first:
         options.append(("batch_first", Literal(True)))
     dtype = next(iter(dict(weights).values())).dtype
@@ -151,12 +157,24 @@ def weights_of(
     projections = _projections(statements)
     assert projections is not None
     layers = projections.ordered(order)
-    found = [("in_proj_weight", _stacked([e.weights["weight"] for e in layers.inward]))]
-    if "bias" in layers.out.weights:
-        found += [
-            ("in_proj_bias", _stacked([e.weights["bias"] for e in layers.inward]))
-        ]
-    return [*found, *((f"out_proj.{n}", w) for n, w in layers.out.weights.items())]
+    weights = [e.weights["weight"] for e in layers.inward]
+    found = [("in_proj_weight", _stacked(weights))]
+    if len({*layers.widths}) > 1:
+        names = (f"{part}_proj_weight" for part in "qkv")
+        found = [*zip(names, weights, strict=True)]
+    out = dict(layers.out.weights)
+    if layers.has_bias:
+        biases = _stacked([e.weights["bias"] for e in layers.inward])
+        found.append(("in_proj_bias", biases))
+        out.setdefault("bias", _zeros(biases, layers.width))
+    return [*found, *((f"out_proj.{n}", w) for n, w in out.items())]
+
+
+def _zeros(like: Weight, width: int) -> Weight:
+    """The bias behind attention that an exporter dropped because it is zero."""
+    dtype = like.dtype
+    path = like.path.replace("in_proj_bias", "out_proj.bias")
+    return Weight(path, dtype, (width,), lambda: np.zeros(width, dtype))
 
 
 def may_be(statements: Sequence[Statement]) -> bool:
@@ -188,7 +206,10 @@ def _stacked(parts: list[Weight]) -> Weight:
 
 
 def _projections(statements: Sequence[Statement]) -> Projections | None:
-    """Linear layers whose rows are 3 * embed_dim in all, and one behind them."""
+    """Linear layers whose rows are 3 * embed_dim in all, and one behind them.
+
+    Three of them may take other widths than embed_dim: keys and values do.
+    """
     every = (e for s in statements for e in every_expression(s))
     found = [e for e in every if isinstance(e, Layer)]
     if not 2 <= len(found) <= 4 or not all(map(_fits, found)):
@@ -196,10 +217,13 @@ def _projections(statements: Sequence[Statement]) -> Projections | None:
     *inward, out = found
     width = out.args[0]
     rows = [e.args[1] for e in inward]
-    square = all(e.args[0] == width for e in inward) and out.args[1] == width
-    if not square or sum(rows) != 3 * width or (len(rows) == 2 and rows[0] != width):
+    square = all(e.args[0] == width for e in inward) or rows == [width] * 3
+    if not square or out.args[1] != width or sum(rows) != 3 * width:
         return None
-    if len({"bias" in e.weights for e in found}) > 1:
+    if len(rows) == 2 and rows[0] != width:
+        return None
+    biases = {"bias" in e.weights for e in inward}
+    if len(biases) > 1 or ("bias" in out.weights and biases != {True}):
         return None
     return Projections(tuple(inward), out)
 

@@ -38,6 +38,7 @@ from burnish.codegen.program import (
     Slice,
     Subscript,
     Value,
+    Weight,
 )
 
 
@@ -143,9 +144,11 @@ def _axes(axes: Any) -> list[Any]:
 @onnx_op("Expand", traits=OWN_SHAPE | RESIZE | SELECTION, shapes=indexing.expand)
 def expand(input_: Expression, shape: Expression) -> Result:
     number, sizes = known(input_), shape_option(shape)
-    if number is not None and number.ndim == 0 and isinstance(sizes, tuple) and sizes:
-        return filled(sizes, number)
-    return call("expand", input_, shape=shape_option(shape))
+    learned = isinstance(input_, Weight) and (input_.trained or input_.persistent)
+    if number is None or number.size != 1 or learned or not isinstance(sizes, tuple):
+        return call("expand", input_, shape=sizes)
+    fills = sizes and number.ndim <= len(sizes)
+    return filled(sizes, number) if fills else call("expand", input_, shape=sizes)
 
 
 def shape_option(shape: Expression) -> Any:

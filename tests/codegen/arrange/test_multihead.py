@@ -50,6 +50,19 @@ class Crossed(torch.nn.Module):
         return x + self.attention(x, memory, memory, need_weights=False)[0]
 
 
+class OtherWidths(torch.nn.Module):
+    """Keys and values of a width of their own, and the weights too."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(
+            12, 3, kdim=7, vdim=7, batch_first=True
+        )
+
+    def forward(self, x, memory):
+        return self.attention(x, memory, memory)
+
+
 class Encoder(torch.nn.Module):
     def __init__(self, **options):
         super().__init__()
@@ -58,8 +71,14 @@ class Encoder(torch.nn.Module):
         )
         self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
+    def forward(self, x, padding=None):
+        return self.encoder(x, src_key_padding_mask=padding)
+
+
+class Causal(Encoder):
     def forward(self, x):
-        return self.encoder(x)
+        mask = torch.nn.Transformer.generate_square_subsequent_mask(5)
+        return self.encoder(x, mask=mask, is_causal=True)
 
 
 class Unscaled(torch.nn.Module):
@@ -85,6 +104,7 @@ def words(seed, length=5):
 LAYER = "nn.MultiheadAttention("
 CASES = {
     "alone": (Alone, {"batch_first": True}, [words(0)], LAYER),
+    "zeros behind it": (Alone, {"batch_first": True}, [words(0)], LAYER),
     "time first": (Alone, {}, [words(0)], f"{LAYER}12, 3)"),
     "no biases": (
         Alone,
@@ -99,7 +119,20 @@ CASES = {
         "key_padding_mask=",
     ),
     "of a memory": (Crossed, {}, [words(0), words(1, 6)], "(x, memory, memory, "),
+    "of a memory of another width": (
+        OtherWidths,
+        {},
+        [words(0), torch.randn(4, 6, 7)],
+        "(12, 3, kdim=7, vdim=7, batch_first=True)",
+    ),
     "encoder": (Encoder, {}, [words(0)], LAYER),
+    "encoder with padding": (
+        Encoder,
+        {},
+        [words(0), torch.arange(5) > torch.tensor([[4], [2], [3], [1]])],
+        "_mask=",
+    ),
+    "causal encoder": (Causal, {}, [words(0)], "is_causal=True"),
     "another attention": (Unscaled, {}, [words(0)], None),
 }
 
@@ -112,8 +145,11 @@ def test_attention(tmp_path, name, dynamo):
     model = kind(**options).eval()
     for parameter in model.parameters():  # no two alike, which exporters merge
         torch.nn.init.normal_(parameter)
+    if name == "zeros behind it":  # which exporters drop
+        torch.nn.init.zeros_(model.attention.out_proj.bias)
     path = tmp_path / "model.onnx"
-    axes = [BOTH, MEMORY if kind is Crossed else BOTH][: len(inputs)]
+    crossed = kind in (Crossed, OtherWidths)
+    axes = [BOTH, MEMORY if crossed else BOTH][: len(inputs)]
     exported(model, inputs, path, dynamo, axes)
     made = generate(path)
     if line is None:
