@@ -17,6 +17,8 @@ from burnish.codegen.program import Level, Scope
 from burnish.codegen.scopes import is_placed, scope_of, write_scope
 
 _ROUNDS = 4
+_PRODUCTS = frozenset(("Cast", "ConvInteger", "MatMul", "MatMulInteger", "Mul"))
+"""Of floats or integers, and what brings those to their scale."""
 
 
 def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
@@ -28,7 +30,7 @@ def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
     _place(_strays(model, {node for group in groups for node in group}), known)
     for group in lost:
         for node in group:
-            if path := known.by_weight(node) or _by_bias(node):
+            if path := known.by_weight(node) or _before_bias(node):
                 write_scope(node, path)
     for _ in range(_ROUNDS):
         for group in lost:
@@ -65,6 +67,10 @@ def _place(strays: list[ir.Node], known: _Known) -> None:
     for node in strays:
         path = known.by_weight(node)
         if path and known.kinds.get((path[0].name,)) is not None:
+            write_scope(node, path)
+    strays = [node for node in strays if not scope_of(node)]
+    for node in reversed(strays):
+        if path := _before_bias(node):
             write_scope(node, path)
     strays = [node for node in strays if not scope_of(node)]
     for node in strays:
@@ -107,13 +113,21 @@ def _has_product(group: list[ir.Node]) -> bool:
     return {"Attention", "MatMul"} <= kinds and not any(map(scope_of, group))
 
 
-def _by_bias(node: ir.Node) -> Scope:
-    """The module of the sum of a product with a bias, which are a layer together."""
-    readers = [user for user, _ in node.outputs[0].uses()]
-    if node.op_type != "MatMul" or len(readers) != 1 or readers[0].op_type != "Add":
+def _before_bias(node: ir.Node) -> Scope:
+    """The module whose bias is added to a product: they are a layer together.
+
+    A quantizer's product of integers is brought to its scale before.
+    """
+    if node.op_type not in _PRODUCTS:
         return ()
-    has_bias = any(v is not None and v.is_initializer() for v in readers[0].inputs)
-    return scope_of(readers[0]) if has_bias else ()
+    readers = {user for output in node.outputs for user, _ in output.uses()}
+    if len(readers) != 1:
+        return ()
+    (reader,) = readers
+    if reader.op_type == "Add":
+        has_bias = any(v is not None and v.is_initializer() for v in reader.inputs)
+        return scope_of(reader) if has_bias else ()
+    return _before_bias(reader) if node.op_type != "MatMul" else ()
 
 
 class _Known:

@@ -47,6 +47,7 @@ from burnish.codegen.arrange.classes.members import (
 from burnish.codegen.arrange.classes.multihead import attention, may_be, multihead
 from burnish.codegen.arrange.classes.sequence_axes import with_lengths
 from burnish.codegen.arrange.rerolling.statements import rolled
+from burnish.codegen.arrange.scopes.demand import in_demand
 from burnish.codegen.arrange.scopes.group_kind import (
     LISTS,
     class_word,
@@ -150,6 +151,7 @@ class Builder:
     def build(self) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
         """The classes, the model last, and the path of every weight."""
         items = grouped(self.block.statements, self.reasons.decide)
+        items = [in_demand(item) for item in items]
         body = self._body(items, self.block.results, self.hints.weight_uses, {}, ())
         model = body.members.plan("Model", self.inputs, body.block)
         contracts: dict[str, str] = {}

@@ -1,0 +1,56 @@
+"""The order of statements where a tool has sorted a file's nodes anew.
+
+A quantizer writes its nodes level by level, over the whole graph: products that share
+an input stand together, and no two layers need have theirs in the same order. In the
+order of demand equal modules read alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from burnish.codegen.arrange.scopes.grouping import (
+    Group,
+    Item,
+    leaves,
+    operands_of,
+    rounds_input,
+    statements_of,
+    targets_of,
+)
+from burnish.codegen.program import Assign, Layer, Value, demand_order
+
+_SORTED = 2
+"""So many layers that round their inputs as one, in one module, say that a tool was."""
+
+
+def in_demand(item: Item) -> Item:
+    """The item with the groups inside that hold quantized layers in that order."""
+    if not isinstance(item, Group):
+        return item
+    items = [in_demand(inner) for inner in item.items]
+    layers = [e for i in items for e in leaves(i) if isinstance(e, Layer)]
+    if sum(map(rounds_input, layers)) < _SORTED or not _is_straight(items):
+        return replace(item, items=items)
+    return replace(item, items=_demanded(items))
+
+
+def _is_straight(items: list[Item]) -> bool:
+    return all(isinstance(s, Assign) for item in items for s in statements_of(item))
+
+
+def _demanded(items: list[Item]) -> list[Item]:
+    """Sizes of inputs, then each item just before the first one that reads it."""
+    maker: dict[Value, Item] = {v: item for item in items for v in targets_of(item)}
+
+    def needs(item: Item) -> list[Item]:
+        return [maker[value] for value in operands_of(item) if value in maker]
+
+    read = {value for item in items for value in operands_of(item)}
+    sizes = [
+        item
+        for item in items
+        if not needs(item) and all(value.host for value in targets_of(item))
+    ]
+    ends = [item for item in items if read.isdisjoint(targets_of(item))]
+    return [*demand_order([*sizes, *ends], needs)]
