@@ -36,7 +36,7 @@ from burnish.codegen.program import (
     pruned,
     walk,
 )
-from burnish.codegen.scopes import scope_of
+from burnish.codegen.scopes import is_placed, scope_of
 from burnish.codegen.symbolic import host
 from burnish.codegen.symbolic.sizes import Size, parse, size_of, truth_of
 from burnish.codegen.weights import constants
@@ -77,6 +77,8 @@ class _Lifter:
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
         self._by_pytorch = authorship.is_by_pytorch(model.producer_name)
+        placed = sum(map(is_placed, model.graph))  # in PyTorch's way
+        self._nameless = self._by_pytorch or placed > len(model.graph) // 2
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}
@@ -274,7 +276,7 @@ class _Lifter:
     def _made(self, source: ir.Value) -> Value:
         """A value that a node makes; PyTorch's exporters count, they do not name."""
         value = _value(source)
-        if self._by_pytorch and not source.is_graph_output():
+        if self._nameless and not source.is_graph_output():
             value.hint = ""
         return value
 

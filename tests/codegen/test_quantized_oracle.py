@@ -317,6 +317,56 @@ def test_products_that_a_quantizer_made_anew_are_in_the_author_s_modules(
     assert made.text.partition("\nclass")[2] == twin.text.partition("\nclass")[2]
 
 
+@pytest.mark.parametrize("dynamo", [True, False])
+def test_layers_that_attend_to_one_memory_are_a_loop_again(
+    tmp_path: Path, dynamo: bool
+) -> None:
+    torch = pytest.importorskip("torch")
+    tools = pytest.importorskip("onnxruntime.quantization")
+    from tests.harness.torch_exports import exported
+
+    source, path = tmp_path / "source.onnx", tmp_path / "small.onnx"
+    inputs = [torch.randn(2, 5, 16), torch.randn(2, 7, 16)]
+    axes = [{0: "batch", 1: "time"}, {0: "batch", 1: "length"}]
+    exported(_decoder(torch), inputs, source, dynamo, axes)
+    tools.quantize_dynamic(str(source), str(path))
+    made, twin = generate(path), generate(source)
+    assert "for layer in self.layers:" in made.text
+    assert classes(made.text) == classes(twin.text)
+    assert made.text.count("\n") == twin.text.count("\n")
+
+
+def _decoder(torch: Any) -> Any:
+    """Three layers of queries to one memory; a tool that sorts nodes mixes theirs."""
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name in ("q", "k", "v", "out"):
+                linear = torch.nn.Linear(16, 16)
+                torch.nn.init.normal_(linear.bias)
+                setattr(self, f"{name}_proj", linear)
+            self.norm = torch.nn.LayerNorm(16)
+
+        def forward(self, x: Any, memory: Any) -> Any:
+            q, k, v = self.q_proj(x), self.k_proj(memory), self.v_proj(memory)
+            weights = torch.softmax(q @ k.transpose(1, 2) / 4, -1)
+            return self.norm(x + self.out_proj(weights @ v))
+
+    class Decoder(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList(Layer() for _ in range(3))
+
+        def forward(self, x: Any, memory: Any) -> Any:
+            for layer in self.layers:
+                x = layer(x, memory)
+            return x
+
+    torch.manual_seed(0)
+    return Decoder().eval()
+
+
 def _codes(model: Any, level: Level) -> set[tuple[int, ...]]:
     scheme = QuantScheme("q8s", level=level)
     small = model.fork("cpu").quantize_weights(Quantizer(Calibration.min_max(), scheme))

@@ -145,10 +145,11 @@ def _axes(axes: Any) -> list[Any]:
 def expand(input_: Expression, shape: Expression) -> Result:
     number, sizes = known(input_), shape_option(shape)
     learned = isinstance(input_, Weight) and (input_.trained or input_.persistent)
-    if number is None or number.size != 1 or learned or not isinstance(sizes, tuple):
+    if number is None or number.size != 1 or (number.ndim and learned):
         return call("expand", input_, shape=sizes)
-    fills = sizes and number.ndim <= len(sizes)
-    return filled(sizes, number) if fills else call("expand", input_, shape=sizes)
+    if not isinstance(sizes, tuple) or not sizes or number.ndim > len(sizes):
+        return call("expand", input_, shape=sizes)
+    return filled(sizes, number)
 
 
 def shape_option(shape: Expression) -> Any:

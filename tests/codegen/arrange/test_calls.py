@@ -338,6 +338,8 @@ def test_what_is_joined_along_a_new_axis_is_stacked():
     [
         (np.float32(0), 'Tensor.zeros((x.shape[0], 3), dtype="float32", device='),
         (np.int64(7), 'Tensor.full((x.shape[0], 3), 7, dtype="int64", device='),
+        (np.array([7]), 'Tensor.full((x.shape[0], 3), 7, dtype="int64", device='),
+        (floats(1), "return ops.expand(self.number, shape=(x.shape[0], 3))"),
     ],
 )
 def test_an_expanded_number_fills_a_tensor(number, written):
