@@ -345,10 +345,11 @@ class Operator(Function[P, A, T]):
             node = self._recorded(device, given, options, parents, values)
         if not isinstance(values, tuple):
             return wrapped(kind, values, device, node)
-        return tuple(
-            wrapped(kind, v, device, node if node and _differentiable(v) else None, i)
-            for i, v in enumerate(values)
-        )
+        made = []
+        for i, value in enumerate(values):
+            own = node if node and _differentiable(value) else None
+            made.append(wrapped(kind, value, device, own, i))
+        return tuple(made)
 
     def _recorded(
         self,
@@ -371,6 +372,8 @@ class Operator(Function[P, A, T]):
     def compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The value of plain arguments, as arrays also where it has no axes."""
         values = self._compute(args, options)
+        if type(values) is np.ndarray:
+            return values
         if isinstance(values, tuple):
             return tuple(map(_array, values))
         return np.asarray(values) if isinstance(values, np.generic) else values

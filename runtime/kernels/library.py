@@ -100,8 +100,9 @@ def built_before() -> Library | None:
 
     A library that a plan builds later is found from then on.
     """
-    if "it" in _found:
-        return _found["it"]
+    for known in ("it", "before"):  # without the lock, which every call would take
+        if known in _found:
+            return _found[known]
     with _lock:
         if "before" not in _found:
             _found["before"] = _load(build_it=False)

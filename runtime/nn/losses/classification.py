@@ -263,7 +263,7 @@ def _chosen(
     number for the mean of none, else 0. On a GPU, which nobody waits for, a target that
     is no class makes the loss NaN; on a CPU it is an error.
     """
-    xp = namespace(targets)
+    xp = np if type(targets) is np.ndarray else namespace(targets)
     wide = _wide(dtype)
     if xp is not np and xp.__name__ == "cupy":
         given = (targets, weight, classes, np.dtype(wide), ignore_index, mean)
@@ -332,7 +332,7 @@ def _are_classes(targets: Any, classes: int, ignore_index: int | None) -> bool:
     if not targets.size or targets.dtype.kind != "i":
         return False
     unsigned = targets.view(_UNSIGNED[targets.itemsize])  # negative ones are great
-    return bool(unsigned.max() < classes)
+    return bool(np.maximum.reduce(unsigned, None) < classes)
 
 
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}

@@ -23,8 +23,10 @@ def suits(*arrays: Any, gain: float = 1) -> bool:
     gain: how many times as much a kernel spares an element as it usually does.
     """
     for a in arrays:
-        if a is not None and getattr(a, "dtype", None) != _FLOAT32:
-            return False
+        if a is not None:
+            dtype = getattr(a, "dtype", None)
+            if dtype is not _FLOAT32 and dtype != _FLOAT32:
+                return False
     first = arrays[0]
     if first is None or not first.size:
         return False

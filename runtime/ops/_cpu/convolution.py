@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from burnish.ops._cpu.call import dense, single, suits, usable
+from burnish.ops._cpu.call import dense, launch_shared, single, suits, usable
 from burnish.ops._kernels.window import window
 from burnish.ops.spatial import conv, pool
 
@@ -19,6 +19,8 @@ _LARGE = 1 << 20
 _THIN = 9
 """Depthwise kernels go plane by plane for maps of at least so many elements and windows
 of at most so many taps: to copy the maps to blocks of channels takes longer."""
+
+_SEVERAL = 4
 
 _SMALL_GROUP = 4
 _LONG_ROW = 24
@@ -37,6 +39,8 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
             return maps.grouped(dense(x), dense(weight), dense(bias), w, groups)
         products = prod(shape) * weight[0].size
         if _is_worth(products, x.shape[1], len(weight), w, groups):
+            if _is_product(x, w):
+                return _product(dense(weight), dense(x), bias)
             y = _planned("conv", (x, weight, bias), w, groups, shape)
             if y is not None:
                 return y
@@ -114,6 +118,34 @@ def _has_enough(products, ins, outs):
     return (
         products >= _FEW_PRODUCTS and ins >= _FEW_INS and outs >= _FEW_OUTS and usable()
     )
+
+
+def _is_product(x, w):
+    """Whether to multiply maps as they are: to copy large ones to blocks takes longer.
+
+    Several images, so that threads share them; the number of threads changes nothing.
+    """
+    fits = not _has_taps(w) and not any(map(any, w.pads))
+    return fits and x.size >= _LARGE and len(x) >= _SEVERAL
+
+
+def _product(weight, x, bias):
+    """weight (O, C, 1, ..) times each of x (N, C, *S) -> (N, O, *S)"""
+    from burnish.kernels.forms import whole
+
+    outs, ins = weight.shape[:2]
+    count, wide = len(x), prod(x.shape[2:])
+    y = np.empty((count, outs, *x.shape[2:]), x.dtype)
+    batch = {"size0": 1, "size1": 1, "size2": count}
+    batch |= {"a0": 0, "a1": 0, "a2": 0, "b0": 0, "b1": 0, "b2": ins * wide}
+    launch_shared(
+        "matmul", y.size * ins / 8, count, ins * whole(wide), a=weight, b=x, out=y,
+        rows=outs, k=ins, n=wide, a_row=ins, a_column=1, b_row=wide, b_column=1,
+        **batch,
+    )  # fmt: skip
+    if bias is not None:
+        y += bias.reshape(-1, *[1] * (x.ndim - 2))
+    return y
 
 
 def _planned(name, arrays, w, groups, shape):

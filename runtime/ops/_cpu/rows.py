@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 
 import numpy as np
@@ -56,15 +57,15 @@ _register(attention.softmax_or_zero, zero_if_empty=1, is_log=0)
 
 @loss.softmax_cross_entropy.on("numpy")
 def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
-    known = suits(x, shares, gain=_GAIN) and _are_classes(x, classes, shares, axis)
-    if not known:
+    sides = suits(x, shares, gain=_GAIN) and _sides_of_classes(x, classes, shares, axis)
+    if not sides:
         return loss.softmax_cross_entropy.value(
             x, classes, shares, offset, axis=axis, summed=summed
         )
     softmax, losses = np.empty(x.shape, x.dtype), np.empty(classes.shape, x.dtype)
     launch(
         "cross_entropy", _EXPONENTIAL * x.size, x=dense(x), classes=dense(classes),
-        by=dense(shares), softmax=softmax, out=losses, **_sides(x, axis),
+        by=dense(shares), softmax=softmax, out=losses, **sides,
     )  # fmt: skip
     return np.add.reduce(losses, None, initial=offset) if summed else losses, softmax
 
@@ -73,12 +74,13 @@ def _(x, classes, shares, offset=0, *, axis=-1, summed=False):
 def _(g, y, x, classes, shares, offset=0, *, axis, summed):
     slope, of_softmax = g
     known = of_softmax is None and suits(y[1], slope, shares, gain=_GAIN)
-    if not (known and _are_classes(x, classes, shares, axis)):
+    sides = known and _sides_of_classes(x, classes, shares, axis)
+    if not sides:
         return NotImplemented
     dx = np.empty(x.shape, x.dtype)
     launch(
         "cross_entropy_gradient", 4 * x.size, g=dense(slope), softmax=dense(y[1]),
-        classes=dense(classes), by=dense(shares), out=dx, **_sides(x, axis),
+        classes=dense(classes), by=dense(shares), out=dx, **sides,
         is_summed=summed,
     )  # fmt: skip
     return dx
@@ -86,14 +88,21 @@ def _(g, y, x, classes, shares, offset=0, *, axis, summed):
 
 def _sides(x, axis):
     """x's sizes ahead of an axis, of it, and behind it."""
-    axis %= x.ndim
-    rows, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    return {"rows": rows, "width": x.shape[axis], "inner": inner}
+    return _sides_of(x.shape, axis)[0]
 
 
-def _are_classes(x, classes, shares, axis):
-    """Whether each place of x without the axis has a class and a share of its own."""
+@functools.lru_cache(1 << 10)
+def _sides_of(shape, axis):
+    """`_sides` of a shape; and the shape without the axis."""
+    axis %= len(shape)
+    ahead, behind = shape[:axis], shape[axis + 1 :]
+    sides = {"rows": prod(ahead), "width": shape[axis], "inner": prod(behind)}
+    return sides, ahead + behind
+
+
+def _sides_of_classes(x, classes, shares, axis):
+    """`_sides` where each place without the axis has a class and a share; else None."""
     if not x.ndim or classes.dtype != np.int64:
-        return False
-    axis %= x.ndim
-    return shares.shape == classes.shape == x.shape[:axis] + x.shape[axis + 1 :]
+        return None
+    sides, rest = _sides_of(x.shape, axis)
+    return sides if shares.shape == classes.shape == rest else None

@@ -35,7 +35,7 @@ def _register(function, mode, least):
     @function.on("numpy")
     def _(x, *, axes=None, keepdims=False):
         if suits(x, gain=0.5) and x.flags.c_contiguous:
-            known = isinstance(axes, int | tuple | None)
+            known = axes is None or isinstance(axes, (int, tuple))
             if known and (sides := _sides(x.shape, axes, least)):
                 return _reduced(x, keepdims, *sides)
             if mode == "sum" and _is_all(x.shape, axes):

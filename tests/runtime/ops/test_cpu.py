@@ -108,6 +108,30 @@ def test_deep_convolutions(launched, always):
     assert launched.count("conv") == 2
 
 
+@pytest.mark.parametrize(
+    ("shape", "padding", "kernel"),
+    [
+        ((4, 33, 70), 0, "matmul"),
+        ((5, 40, 7, 9), 0, "matmul"),
+        ((4, 20, 3, 5, 7), 0, "matmul"),
+        ((4, 33, 70), 1, "conv"),
+        ((3, 40, 7, 9), 0, "conv"),
+    ],
+)
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_large_maps_are_multiplied_as_they_are(
+    shape, padding, kernel, has_bias, launched, monkeypatch
+):
+    monkeypatch.setattr(convolution, "_FEW_PRODUCTS", 0)
+    monkeypatch.setattr(convolution, "_LARGE", 0)
+    ones = (1,) * (len(shape) - 2)
+    args = values(*shape), values(18, shape[1], *ones, seed=1)
+    args += (values(18, seed=2),) if has_bias else ()
+    (y,) = same_for_any_threads(lambda: conv(*args, padding=padding))
+    assert set(launched) & {"conv", "matmul"} == {kernel}
+    close(y, conv.value(*wide(args), padding=padding), 64)
+
+
 def test_places_that_no_tap_reaches_are_zero(launched, always):
     g, weight = values(2, 8, 3, 3), values(8, 7, 1, 1, seed=1)
     given = {"sizes": (7, 8), "padding": ((0, 0), (0, 0)), "stride": 3}
