@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
@@ -61,24 +62,20 @@ def _count(node: ir.Node) -> bool:
     """Write `while i < n` with i from 0 on as a loop of n steps."""
     body = node.attributes["body"].as_graph()
     turn, most = body.inputs[0], node.inputs[0]
-    ends = dict.fromkeys(_compared(body.outputs[0]))
-    begins = _compared(node.inputs[1])
-    limit = begins[0][1] if begins else None
-    if limit is None or limit.shape is None or limit.shape.rank():
+    ends = {(one, _limit(other)) for one, other in _compared(body.outputs[0])}
+    found = {limit for _, limit in ends}
+    limit = found.pop() if len(found) == 1 else None
+    if limit is None or (most is not None and _limit(most) != limit):
         return False
-    if most is not None and _plain(most) is not limit:
+    if not _begins(node.inputs[1], limit):
         return False
-    if limit.dtype not in _WHOLE:  # `i < 2.5` holds three times
+    ends.discard((turn, limit))  # true at each turn before the last
+    counters = [s for s in _states(node) if _counts(*s[1:3]) and _is_zero(s[0])]
+    if len(ends) != 1:
         return False
-    ends.pop((turn, limit), None)  # true at each turn before the last
-    if len(ends) != 1 or any(not _is_zero(b[0]) or b[1] is not limit for b in begins):
-        return False
-    (counter, same), *_ = ends
-    counted = [s for s in _states(node) if _plain(s[2]) is counter and _counts(*s[1:3])]
-    if not counted or limit is not same:
-        return False
-    start, inside = counted[0][:2]
-    if not _is_zero(start) or inside.dtype is None:
+    ((counter, _),) = ends
+    inside = next((s[1] for s in counters if _plain(s[2]) is counter), None)
+    if inside is None or inside.dtype is None:
         return False
     number = _cast(turn, inside.dtype, f"{node.name}/number")
     for reader, place in tuple(inside.uses()):
@@ -86,13 +83,47 @@ def _count(node: ir.Node) -> bool:
         reader.replace_input_with(place, turn if fits else number.outputs[0])
     if number.outputs[0].uses():
         body.insert_before(body[0], number)
-    count = _cast(limit, ir.DataType.INT64, f"{node.name}/count")
-    count.metadata_props.update(node.metadata_props)
-    g.owner(node).insert_before(node, count)
-    node.replace_input_with(0, count.outputs[0])
+    node.replace_input_with(0, _times(node, limit))
     node.replace_input_with(1, None)
     body.outputs[0] = body.inputs[1]
     return True
+
+
+def _limit(value: ir.Value) -> ir.Value | int | None:
+    """The number of steps that a counter is compared with; None for no whole number.
+
+    `i < 2.5` holds three times.
+    """
+    number = g.scalar(value)
+    if number is not None:
+        return int(number) if float(number).is_integer() else None
+    whole = _plain(value)
+    fits = whole.dtype in _WHOLE and whole.shape is not None and not whole.shape.rank()
+    return whole if fits else None
+
+
+def _begins(going: ir.Value | None, limit: ir.Value | int) -> bool:
+    """Whether the loop starts where 0 is below the limit, and only there."""
+    if going is None or g.scalar(going) is not None:
+        starts = going is None or bool(g.scalar(going))
+        return isinstance(limit, int) and starts and limit > 0
+    begins = _compared(going)
+    return bool(begins) and all(
+        _is_zero(one) and _limit(other) == limit for one, other in begins
+    )
+
+
+def _times(node: ir.Node, limit: ir.Value | int) -> ir.Value:
+    """The limit as a Loop takes it."""
+    name = f"{node.name}/count"
+    if isinstance(limit, int):
+        made = g.constant_node(np.array(limit, np.int64))
+        made.name = name
+    else:
+        made = _cast(limit, ir.DataType.INT64, name)
+    made.metadata_props.update(node.metadata_props)
+    g.owner(node).insert_before(node, made)
+    return made.outputs[0]
 
 
 def _cast(value: ir.Value, dtype: ir.DataType, name: str) -> ir.Node:
