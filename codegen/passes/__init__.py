@@ -38,6 +38,7 @@ from burnish.codegen.passes.recurrent.loops import recurrent_loops
 from burnish.codegen.passes.recurrent.stack import stack_recurrent
 from burnish.codegen.passes.recurrent.states import loop_states
 from burnish.codegen.passes.recurrent.steps import recurrent_steps
+from burnish.codegen.passes.recurrent.twins import same_states
 from burnish.codegen.passes.recurrent.unrolled import unrolled_layers
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.passes.shapes.softmax_rows import softmax_rows
@@ -65,6 +66,7 @@ PASSES: tuple[Pass, ...] = (
     spatial_sizes,  # behind the channels' move: it knows sizes of all axes
     recurrent_loops,  # so that they stack
     loop_states,  # behind recurrent layers, which know loops as the file has them
+    same_states,  # behind the capture of invariants, which makes computations alike
     unrolled_layers,  # so that they stack
     recurrent_steps,  # before products and sums of gates become layers of their own
     stack_recurrent,  # before views merge, which hide the layers' own

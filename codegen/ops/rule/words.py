@@ -155,7 +155,10 @@ def unpacked(
     node: NodeContext, expression: Expression, *hints: str, dtype: str | None = None
 ) -> tuple[Value, ...]:
     """Names for the parts of a call that returns several values."""
-    values = tuple(Value(hint, dtype) for hint in hints)
+    shapes = (*node.shapes, *(None for _ in hints))
+    values = tuple(
+        Value(hint, dtype, shape) for hint, shape in zip(hints, shapes, strict=False)
+    )
     node.emit(Assign(values, (), expression))
     return values
 

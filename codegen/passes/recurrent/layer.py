@@ -37,7 +37,7 @@ def start_from_nothing(node: ir.Node) -> bool:
     return True
 
 
-_MOVES = having(Trait.VIEW | Trait.SELECTION) | {"Cast"}
+_MOVES = having(Trait.VIEW | Trait.SELECTION) | {"Cast", "Expand"}
 
 
 def is_zero(value: ir.Value | None) -> bool:

@@ -27,7 +27,7 @@ def loop_states(model: ir.Model, account: Account) -> bool:
         if _capture(node):
             account.did("loop-invariant value captured", g.label(node))
             changed = True
-        if _count(node):
+        if _count(model, node):
             account.did("while loop that counts", g.label(node))
             changed = True
     return changed
@@ -58,7 +58,7 @@ def _capture(node: ir.Node) -> bool:
     return changed
 
 
-def _count(node: ir.Node) -> bool:
+def _count(model: ir.Model, node: ir.Node) -> bool:
     """Write `while i < n` with i from 0 on as a loop of n steps."""
     body = node.attributes["body"].as_graph()
     turn, most = body.inputs[0], node.inputs[0]
@@ -83,7 +83,7 @@ def _count(node: ir.Node) -> bool:
         reader.replace_input_with(place, turn if fits else number.outputs[0])
     if number.outputs[0].uses():
         body.insert_before(body[0], number)
-    node.replace_input_with(0, _times(node, limit))
+    node.replace_input_with(0, _times(model, node, limit))
     node.replace_input_with(1, None)
     body.outputs[0] = body.inputs[1]
     return True
@@ -113,14 +113,11 @@ def _begins(going: ir.Value | None, limit: ir.Value | int) -> bool:
     )
 
 
-def _times(node: ir.Node, limit: ir.Value | int) -> ir.Value:
+def _times(model: ir.Model, node: ir.Node, limit: ir.Value | int) -> ir.Value:
     """The limit as a Loop takes it."""
-    name = f"{node.name}/count"
     if isinstance(limit, int):
-        made = g.constant_node(np.array(limit, np.int64))
-        made.name = name
-    else:
-        made = _cast(limit, ir.DataType.INT64, name)
+        return g.new_constant(model, f"{node.name}/count", np.array(limit, np.int64))
+    made = _cast(limit, ir.DataType.INT64, f"{node.name}/count")
     made.metadata_props.update(node.metadata_props)
     g.owner(node).insert_before(node, made)
     return made.outputs[0]

@@ -150,7 +150,7 @@ def _check_choice(found: Match) -> str | None:
     if found["chosen"].dtype not in (None, ir.DataType.BOOL):
         return "the factors are no choice"
     # an author's own products keep their NaN where the other side is infinite
-    named = "Select" in (found.named["main"].outputs[0].name or "")
+    named = any("Select" in (v.name or "") for n in found.nodes for v in n.outputs)
     return None if named else "it is not named as TensorFlow's Select"
 
 

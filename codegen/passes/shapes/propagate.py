@@ -25,6 +25,7 @@ from burnish.codegen.ops.shapes.dims import (
     declared,
 )
 from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.shapes.rounds import kept_shapes, results_of
 from burnish.codegen.program import (
     Attribute,
     Constant,
@@ -71,8 +72,16 @@ class _Follower:
             if node.op_type == "If" and node.domain == "":
                 for name in ("then_branch", "else_branch"):
                     changed |= self.graph(node.attributes[name].as_graph())
+            elif node.op_type == "Loop" and node.domain == "":
+                changed |= self._rounds(node)
             changed |= self.node(node)
         return changed
+
+    def _rounds(self, node: ir.Node) -> bool:
+        """Propagate through a loop's body from the shapes that stay the same."""
+        for value, dims in kept_shapes(node, self.context).items():
+            _write(value, dims, self.names)
+        return self.graph(node.attributes["body"].as_graph())
 
     def node(self, node: ir.Node) -> bool:
         changed = self._shape(node)
@@ -102,7 +111,9 @@ class _Follower:
         """Write the shapes of a node's outputs; True if a number became known."""
         rule = shapes_of(node.domain, node.op_type)
         found: Shapes = []
-        if rule is not None:
+        if node.op_type == "Loop" and node.domain == "":
+            found = results_of(node, self.context)
+        elif rule is not None:
             try:
                 found = rule(node, [declared(v) for v in node.inputs], self.context)
             except (LookupError, ValueError, ArithmeticError):
