@@ -6,6 +6,7 @@ layers' results are (T, N, D * H). ONNX's gates stand in another order.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -211,7 +212,11 @@ def recurrent_cell(
     transposed: list[int],
     node: NodeContext,
 ) -> Result:
-    """One step; W (G * H, I), R (G * H, H) and biases, the G gates in this order."""
+    """One step; W (G * H, I), R (G * H, H) and biases, the G gates in this order.
+
+    No function stands for it where others want the weights in another layout: it has
+    its own then.
+    """
     count = 4 if bias else 2
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[:count]
     turned = (*transposed, 0, 0)[:count]
@@ -228,6 +233,8 @@ def recurrent_cell(
 def _rows(weight: Expression, order: list[int], turn: bool) -> Weight:
     """A matrix or vector of a cell, its gates in PyTorch's order."""
     assert isinstance(weight, Weight)
+    if not owned(weight):
+        weight = replace(weight, source=None)
     if turn:
         weight = weight.changed(weight.shape[::-1], lambda w: w.T)
     if order == sorted(order):

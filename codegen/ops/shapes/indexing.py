@@ -27,8 +27,9 @@ def slice_(node: ir.Node, dims: list[Dims | None], context: Context) -> Shapes:
     starts, ends = context.ask(node.inputs[1]), context.ask(node.inputs[2])
     axes = axes_of(node, context.integers, 3)
     if len(node.inputs) <= 3 or node.inputs[3] is None:
-        axes = list(range(len(starts or [])))
-    steps: list[int] | None = [1] * len(starts or [])
+        count = dims[1][0] if dims[1] else None
+        axes = None if count is None or count.value is None else [*range(count.value)]
+    steps: list[int] | None = [1] * len(axes or ())
     if len(node.inputs) > 4 and node.inputs[4] is not None:
         steps = numbers(context.ask(node.inputs[4]))
     if axes is None:

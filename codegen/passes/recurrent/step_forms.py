@@ -197,12 +197,14 @@ def _sliced(gates: list[ir.Value], size: int) -> _Blocks | None:
     for node in nodes:
         if node is None or node.inputs[0] is not value or len(node.inputs) < 4:
             return None
-        start, _, axes, *steps = (g.integers(given) for given in node.inputs[1:])
-        if axes not in ([1], [-1]) or steps not in ([], [[1]]) or not start:
+        starts, _, axes, *steps = (g.integers(given) for given in node.inputs[1:])
+        if not starts or not axes or steps not in ([], [[1] * len(axes)]):
             return None
-        if start[0] % size:
+        begins = dict(zip((axis % len(whole) for axis in axes), starts, strict=True))
+        start, rows = begins.pop(1, 0), node.outputs[0].shape
+        if start % size or any(begins.values()) or rows is None or rows[0] != whole[0]:
             return None
-        order.append(start[0] // size)
+        order.append(start // size)
     if sorted(order) != list(range(len(gates))):
         return None
     return _Blocks(tuple(node for node in nodes if node), value, tuple(order))

@@ -27,7 +27,29 @@ def recurrent_steps(model: ir.Model, account: Account) -> bool:
             _write(model, step)
             account.did(f"{step.kind} step", g.label(node))
             changed = True
+        elif node.op_type == "Shape" and not node.domain and _asks_states(node):
+            account.did("shape of a step, which is its state's", g.label(node))
+            changed = True
     return changed
+
+
+def _asks_states(node: ir.Node) -> bool:
+    """Read the shape of a state, where a step is made for the shape of its results.
+
+    Keras makes the first outputs of a masked layer like those of a step.
+    """
+    value = node.inputs[0]
+    step = None if value is None else value.producer()
+    if value is None or step is None or step.op_type != "RecurrentCell":
+        return False
+    readers = [user for output in step.outputs for user, _ in output.uses()]
+    if any(reader.op_type != "Shape" for reader in readers):
+        return False
+    states = step.inputs[5 if step.attributes["bias"].as_int() else 3 :]
+    if not states or states[0] is None or not g.proven_equal(states[0], value):
+        return False
+    node.replace_input_with(0, states[0])
+    return True
 
 
 # --- checks ---

@@ -81,7 +81,12 @@ class _Follower:
         """Propagate through a loop's body from the shapes that stay the same."""
         for value, dims in kept_shapes(node, self.context).items():
             _write(value, dims, self.names)
-        return self.graph(node.attributes["body"].as_graph())
+        body = node.attributes["body"].as_graph()
+        said = [value.shape for value in body.outputs]
+        changed = self.graph(body)
+        for value, shape in zip(body.outputs, said, strict=True):
+            value.shape = _with_numbers(value.shape, shape)
+        return changed
 
     def node(self, node: ir.Node) -> bool:
         changed = self._shape(node)
@@ -245,6 +250,20 @@ def _without_names(shape: ir.Shape | None) -> ir.Shape | None:
     if shape is None:
         return None
     return ir.Shape([d if isinstance(d, int) or _is_ours(d) else None for d in shape])
+
+
+def _with_numbers(ours: ir.Shape | None, said: ir.Shape | None) -> ir.Shape | None:
+    """Our shape, with numbers that the file says where we have no name."""
+    if ours is None or said is None or len(ours) != len(said):
+        return ours
+    return ir.Shape(
+        b if isinstance(b, int) and not isinstance(a, int) and _is_nobodys(a) else a
+        for a, b in zip(ours, said, strict=True)
+    )
+
+
+def _is_nobodys(dim: ir.SymbolicDim) -> bool:
+    return _is_ours(dim) or _COUNTED.fullmatch(dim.value or "") is not None
 
 
 def _is_ours(dim: ir.SymbolicDim) -> bool:

@@ -130,3 +130,115 @@ def test_a_limit_that_is_no_whole_number_stays(tmp_path: Path) -> None:
     assert "while " in source, source
     x, mask = floats(5, 2, 4, seed=2), np.ones((5, 2, 1), bool)
     assert np.asarray(made(np.float32(2.5), x, mask)[0]).shape[0] == 3
+
+
+#: The same with a limit of 5, whose casts the exporter has folded, and with the last
+#: output carried beside the state.
+FIXED = """
+<ir_version: 9, opset_import: ["" : 18]>
+masked (float[5, N, 4] x, bool[5, N, 1] mask) => (float[5, N, 4] y, float[N, 4] last)
+{
+  h0 = Gather(start, place)
+  sizes = Shape(h0)
+  o0 = ConstantOfShape(sizes)
+  end, last, out, y = Loop(, begins, zero, h0, o0) <
+    body = step (int64 turn, bool going, int32 at, float[M, 4] h, float[K, 4] o)
+    => (bool goes, int32 next, float[M, 4] Select_0, float[K, 4] Select_1,
+        float[K, 4] each) {
+      next = Add(at, one)
+      xt = Gather(x, at)
+      kept = Gather(mask, at)
+      product = MatMul(h, W)
+      sum = Add(xt, product)
+      state = Tanh(sum)
+      Select_0 = Where(kept, state, h)
+      Select_1 = Where(kept, state, o)
+      each = Identity(Select_1)
+      at1 = Cast<to = 1>(next)
+      turn1 = Cast<to = 1>(turn)
+      more = Less(at1, most)
+      other = Less(turn1, most)
+      goes = And(more, other)
+    }>
+}
+""".replace(
+    "h0 = Gather(start, place)",
+    """n = Shape<start = 1, end = 2>(x)
+  both = Concat<axis = 0>(n, four)
+  h0 = Expand(from, both)""",
+)
+
+
+def _fixed(text: str = FIXED, **changed: object) -> onnx.ModelProto:
+    model = onnx.parser.parse_model(text)
+    values = {
+        "W": floats(4, 4),
+        "begins": np.bool_(True),
+        "most": np.float32(5),
+        "zero": np.int32(0),
+        "one": np.int32(1),
+        "from": np.float32(0),
+        "four": np.array([4], np.int64),
+        **changed,
+    }
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name)
+        for name, value in values.items()
+    )
+    return model
+
+
+def _fixed_source(model: onnx.ModelProto, folder: Path) -> str:
+    """The text; its numbers are those of the file, as it is."""
+    text, made = source_of(model, folder)
+    _, plain = source_of(model, folder, simplify=False)
+    x, mask = floats(5, 2, 4, seed=2), np.arange(10).reshape(5, 2, 1) % 3 > 0
+    for one, other in zip(made(x, mask), plain(x, mask), strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-6, 1e-6)
+    return text
+
+
+def test_a_while_up_to_a_number_is_a_for_with_one_state(tmp_path: Path) -> None:
+    text = _fixed_source(_fixed(), tmp_path)
+    assert "range(5)" in text, text
+    assert text.count("ops.where") == 1, text
+    assert text.count("Tensor.zeros") == 1, text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"most": np.float32(4.5)}, {"zero": np.int32(1)}, {"begins": np.bool_(False)}],
+)
+def test_other_numbers_stay_conditions(
+    changed: dict[str, object], tmp_path: Path
+) -> None:
+    text, _ = source_of(_fixed(**changed), tmp_path)
+    assert "range(5)" not in text, text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ConstantOfShape(sizes)", "ConstantOfShape<value = float[1] {1.0}>(sizes)"),
+        ("Where(kept, state, o)", "Where(kept, o, state)"),
+        ("Where(kept, state, o)", "Where(kept, h, o)"),
+    ],
+)
+def test_states_that_differ_stay_two(old: str, new: str, tmp_path: Path) -> None:
+    assert old in FIXED
+    text = _fixed_source(_fixed(FIXED.replace(old, new)), tmp_path)
+    assert text.count("ops.where") == 2, text
+
+
+def test_sizes_that_rounds_keep_are_known_inside_and_behind(tmp_path: Path) -> None:
+    """A list that grows in each round is not of the size that it starts with."""
+    text = FIXED.replace("each = Identity(Select_1)", "each = Shape(Select_1)")
+    text = text.replace("float[K, 4] each", "int64[2] each")
+    text = text.replace("float[5, N, 4] y", "int64[5, 2] y")
+    source, made = source_of(_fixed(text), tmp_path)
+    assert "batch" in source or ".shape[1]" in source, source
+    x, mask = floats(5, 3, 4, seed=2), np.ones((5, 3, 1), bool)
+    assert np.asarray(made(x, mask)[0]).tolist() == [[3, 4]] * 5
+    grown = text.replace("Where(kept, state, o)", "Concat<axis = 0>(o, state)")
+    _, made = source_of(_fixed(grown), tmp_path)
+    assert np.asarray(made(x, mask)[0])[:, 0].tolist() == [6, 9, 12, 15, 18]

@@ -38,14 +38,17 @@ FIRST = """R1, R2, R3 = Split<axis=0, num_outputs=3>(R) k = Gemm<transB=1>(x, W,
     n = Tanh(n0) e = Sub(h, n) w = Mul(e, z) y = Add(w, n)"""
 
 
-def sliced(value: str, *names: str) -> str:
-    """The text of a Slice of HIDDEN columns for each name, from the first on."""
-    made = [f"{value}_ax = Constant<value_ints=[1]>()"]
+def sliced(value: str, *names: str, rows: tuple[int, ...] = ()) -> str:
+    """The text of a Slice of HIDDEN columns for each name, from the first on.
+
+    rows: from which one on, and before which one.
+    """
+    made = [f"{value}_ax = Constant<value_ints={[0, 1] if rows else [1]}>()"]
     for i, name in enumerate(names):
-        begin, end = HIDDEN * i, HIDDEN * (i + 1)
+        begin, end = [HIDDEN * i], [HIDDEN * (i + 1)]
         made += [
-            f"{name}_b = Constant<value_ints=[{begin}]>()",
-            f"{name}_e = Constant<value_ints=[{end}]>()",
+            f"{name}_b = Constant<value_ints={[*rows[:1], *begin]}>()",
+            f"{name}_e = Constant<value_ints={[*rows[1:], *end]}>()",
             f"{name} = Slice({value}, {name}_b, {name}_e, {value}_ax)",
         ]
     return " ".join(made) + " "
@@ -55,6 +58,9 @@ EARLY = CELL.replace("t = Tanh(n)", "t = Tanh(n) p = Exp(n)").replace("y =", "q 
 CUT = GRU.replace(
     "xr, xz, xn = Split<axis=1, num_outputs=3>(k)", sliced("k", "xr", "xz", "xn")
 ).replace("hr, hz, hn = Split<axis=1, num_outputs=3>(a)", sliced("a", "hr", "hz", "hn"))
+CUT_ROWS = CUT.replace(
+    sliced("a", "hr", "hz", "hn"), sliced("a", "hr", "hz", "hn", rows=(0, 1 << 31))
+)
 BROADCAST = SUM + GATES + "c = Constant<value_float=0.0>() " + CELL
 
 STEPS = {
@@ -78,6 +84,7 @@ STEPS = {
     "GRU": (GRU, "nn.GRUCell(3, 4)"),
     "GRU, a convex sum": (CONVEX, "nn.GRUCell(3, 4)"),
     "GRU, gates cut one by one": (CUT, "nn.GRUCell(3, 4)"),
+    "GRU, gates cut one by one from all rows": (CUT_ROWS, "nn.GRUCell(3, 4)"),
 }  # fmt: skip
 MISSES = {
     "a gate is an output of more": SUM + GATES + CELL.replace("y =", "y0 =")
@@ -86,6 +93,9 @@ MISSES = {
     "two gates are one": SUM + GATES + CELL.replace("Sigmoid(o)", "Sigmoid(f)"),
     "two gates are cut at one place": SUM
     + sliced("s", *"ifgo").replace("Slice(s, f_b, f_e", "Slice(s, i_b, i_e") + CELL,
+    "gates of the rows behind the first": CUT.replace(
+        sliced("a", "hr", "hz", "hn"), sliced("a", "hr", "hz", "hn", rows=(1, 2))
+    ),
     "a gate is cut across two blocks": SUM
     + sliced("s", *"ifgo").replace("o_b = Constant<value_ints=[12]", "o_b = "
     "Constant<value_ints=[10]").replace("[16]", "[14]") + CELL,
@@ -130,6 +140,13 @@ def test_a_step_is_a_call_of_a_cell(name: str) -> None:
 @pytest.mark.parametrize("name", MISSES)
 def test_another_form_stays(name: str) -> None:
     stays(written_step(MISSES[name]), "LSTMCell", "GRUCell")
+
+
+def test_a_matrix_that_another_product_reads_is_the_cells_too() -> None:
+    text = GRU.replace("y = Add", "y0 = Add") + " v = MatMul(x, Wt) "
+    text = text.replace("Gemm<transB=1>(x, W, b)", "Gemm(x, Wt, b)")
+    text += "lo, hi, up = Split<axis=1, num_outputs=3>(v) y = Add(y0, lo)"
+    assert "nn.GRUCell(3, 4)" in becomes(written_step(text))
 
 
 @pytest.mark.parametrize(

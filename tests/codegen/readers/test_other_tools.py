@@ -217,6 +217,15 @@ def test_slices_in_a_body_by_its_counter():
     np.testing.assert_array_equal(ours(made, {"x": X})[0], expected)
 
 
+def test_the_size_of_a_slice_whose_bounds_only_the_run_knows():
+    made = model(
+        [N("Slice", ["x", "start", "end"], ["part"]), N("Shape", ["part"], ["y"])],
+        [info("x", [2, 3, 4]), *(info(n, [1], T.INT64) for n in ("start", "end"))],
+    )
+    bounds = {"start": np.array([1]), "end": np.array([9])}
+    np.testing.assert_array_equal(ours(made, {"x": X, **bounds})[0], [1, 3, 4])
+
+
 def test_slices_along_axes_that_only_the_run_knows():
     ports = [info(n, [], T.INT64) for n in ("start", "end", "axes")]
     made = model(

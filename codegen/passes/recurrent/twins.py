@@ -1,0 +1,106 @@
+"""Carried values of a loop that are the same in every round become one.
+
+Keras carries the last output of a masked layer beside its state; both start from zeros.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+from burnish.codegen.passes.recurrent.layer import is_zero
+from burnish.codegen.passes.recurrent.parts import depend_on
+
+_Pairs = dict[ir.Value, ir.Value]
+
+
+def same_states(model: ir.Model, account: Account) -> bool:
+    """Let the readers of a carried value read the first one that is equal to it."""
+    changed = False
+    for node in g.all_nodes(model):
+        if node.op_type != "Loop" or node.domain or node.graph is None:
+            continue
+        body = node.attributes["body"].as_graph()
+        live = [i for i, v in enumerate(body.inputs[2:]) if v.uses()]
+        for one, other in combinations(live, 2):
+            pairs = _equal(node, body, one, other)
+            if pairs is not None:
+                _merge(node, body, (one, other), pairs)
+                account.did("carried value that another one equals", g.label(node))
+                changed = True
+                break
+    return changed
+
+
+def _equal(node: ir.Node, body: ir.Graph, one: int, other: int) -> _Pairs | None:
+    """The values inside that are equal where both carried values are, by induction."""
+    starts = node.inputs[2 + one], node.inputs[2 + other]
+    inside = body.inputs[2 + one], body.inputs[2 + other]
+    if starts[0] is None or starts[1] is None or inside[0].dtype != inside[1].dtype:
+        return None
+    alike = starts[0] is starts[1] or (
+        all(map(is_zero, starts))
+        and starts[0].dtype == starts[1].dtype
+        and g.proven_equal(starts[0], starts[1])
+    )
+    pairs = {inside[1]: inside[0]}
+    results = body.outputs[1 + one], body.outputs[1 + other]
+    return pairs if alike and _compute_same(*results, body, pairs) else None
+
+
+def _compute_same(
+    one: ir.Value | None, other: ir.Value | None, body: ir.Graph, pairs: _Pairs
+) -> bool:
+    """Whether two values are the same function of the same values; grows `pairs`."""
+    if one is None or other is None:
+        return one is other
+    one, other = g.behind_identities(one), g.behind_identities(other)
+    if one is other or pairs.get(other) is one:
+        return True
+    first, second = one.producer(), other.producer()
+    if first is None or second is None or first.graph is not body:
+        return False
+    if (first.domain, first.op_type) != (second.domain, second.op_type):
+        return False
+    if first.op_type in g.RANDOM or [*g.bodies(first)] or second.graph is not body:
+        return False
+    if first.attributes != second.attributes or first.version != second.version:
+        return False
+    if first.outputs.index(one) != second.outputs.index(other):
+        return False
+    if len(first.inputs) != len(second.inputs) or not all(
+        _compute_same(a, b, body, pairs)
+        for a, b in zip(first.inputs, second.inputs, strict=True)
+    ):
+        return False
+    pairs[other] = one
+    return True
+
+
+def _merge(
+    node: ir.Node, body: ir.Graph, places: tuple[int, int], pairs: _Pairs
+) -> None:
+    """Read the first of each pair instead of the second; the rest is dead then."""
+    for other, one in pairs.items():
+        for reader, place in tuple(other.uses()):
+            reader.replace_input_with(place, one)
+        for place, result in enumerate(body.outputs):
+            if result is other:
+                body.outputs[place] = _named(one, result, body)
+    first, second = (node.outputs[place] for place in places)
+    start, plain = (node.inputs[2 + place] for place in places)
+    if plain is not None and (maker := plain.producer()) and depend_on([start], maker):
+        node.replace_input_with(2 + places[0], plain)
+    for reader, place in tuple(second.uses()):
+        reader.replace_input_with(place, first)
+
+
+def _named(value: ir.Value, like: ir.Value, body: ir.Graph) -> ir.Value:
+    """The value as a result of its own: no two results are one value."""
+    made = ir.Node("", "Identity", [value], name=f"{like.name}/same")
+    made.outputs[0].type, made.outputs[0].shape = value.type, value.shape
+    body.append(made)
+    return made.outputs[0]
