@@ -157,6 +157,8 @@ class MultiheadAttention(Layer):
             )
 
     def _projected(self, *parts: Any) -> list[Any]:
+        if (made := self._by_adapters(*parts)) is not None:
+            return made
         biases = ops.split(self.in_proj_bias, num=3) if self.bias else (None,) * 3
         if len({*self._widths}) == 1:
             weights = ops.split(self.in_proj_weight, num=3)
@@ -166,6 +168,20 @@ class MultiheadAttention(Layer):
             None if part is None else ops.linear(part, weight, bias)
             for part, weight, bias in zip(parts, weights, biases, strict=True)
         ]
+
+    def _by_adapters(self, query: Any, key: Any, value: Any) -> list[Any] | None:
+        """Attention of x to itself whose adapters train, without the weight's gradient.
+
+        None where there is no such way.
+        """
+        is_one = query is key is value and len({*self._widths}) == 1
+        if not is_one or not (weight := self.in_proj_weight).derived:
+            return None
+        made = weight.product(query, False)
+        if made is None:
+            return None
+        made = made + self.in_proj_bias if self.bias else made
+        return [*ops.split(made, num=3, axis=-1)]
 
     def _batched(self, x: Tensor, single: bool) -> Tensor:
         """The heads apart: (N, heads, length, E / heads)"""

@@ -45,6 +45,7 @@ def update(b: Builder, node: Node) -> None:
     need(is_planned(rule.clip), "it clips gradients by a function")
     need(rule.has_records, f"{type(rule).__name__} has no kernel")
     need(params, "it has no parameters")
+    need(not isinstance(rate, Value | Constant), "its learning rate is a tensor")
     need(found.keys() == params.keys(), "a gradient is of no parameter")
     for path, param in params.items():
         grad = found[path]

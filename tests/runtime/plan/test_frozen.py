@@ -136,3 +136,62 @@ def test_gradients_of_low_rank_sums(shape):
         normal(random, *shape), normal(random, 24, 4), normal(random, 4, columns),
     )  # fmt: skip
     assert "nothing eagerly" in report
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_adapted_attention_of_x_to_itself_is_that_of_the_value(bias, kind):
+    random = np.random.default_rng(4)
+    layer = nn.MultiheadAttention(8, 2, bias=bias, batch_first=True, dtype=kind)
+    layer.apply_lora(3, alpha=6.0).to("cpu:autodiff")
+    for part in dict(layer.in_proj_weight.parts()).values():
+        part.assign(random.normal(size=part.shape).astype(kind))
+    x = Tensor(random.normal(size=(2, 5, 8)).astype(kind))
+
+    def results(*given):
+        y = layer(*given)[0]
+        found = (y * y * y).sum().backward()
+        trained = [p for p in layer.parameters() if found.get(p) is not None]
+        return [y.numpy(), *(p.grad(found).numpy() for p in trained)]
+
+    made, wanted = results(x, x, x), results(x, x + 0, x + 0)
+    assert len(made) == len(wanted) > 4
+    for one, other in zip(made, wanted, strict=True):
+        size = abs(other).max() * (1e-5 if kind == "float32" else 1e-12)
+        np.testing.assert_allclose(one, other, rtol=0, atol=size)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_adapters_of_an_imported_transformer_cost_no_gradient_of_its_weights(
+    dynamo, tmp_path
+):
+    import torch
+
+    from tests.harness.gradients import exported
+    from tests.harness.imported import imported
+
+    width, rank, rows = 32, 2, 2 * 16
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            setting = {"dropout": 0.0, "batch_first": True, "activation": "gelu"}
+            kind = torch.nn.TransformerEncoderLayer
+            self.one, self.two = (kind(width, 4, 64, **setting) for _ in range(2))
+            self.head = torch.nn.Linear(width, width)
+
+        def forward(self, x):
+            return self.head(self.two(self.one(x)))
+
+    torch.manual_seed(0)
+    given = {"x": torch.randn(2, rows // 2, width)}
+    file = exported(Model(), given, dynamo=dynamo)
+    model = imported(file, tmp_path).apply_lora(rank)
+    records, told = planned(model, given["x"].numpy())
+    assert "nothing eagerly" in told
+    assert "conv_weight" not in {each.kind for each in records}
+    trained = sum(param.trainable for _, param in model.named_parameters())
+    assert sum(each.kind == "sgd" for each in records) == trained == 18
+    frozen = (2 * (3 + 1 + 2 + 2) + 1) * 2 * rows * width * width  # forward
+    assert of_gradients(records) < frozen

@@ -235,6 +235,17 @@ def test_a_rate_that_is_none_changes_nothing():
     made.run(1, 3)
 
 
+def test_a_rate_may_be_a_tensor():
+    """Its updates run eagerly; all else is planned."""
+    made, plain = Trained(), Trained(planned=False)
+    for i in range(3):
+        rate = Tensor(np.float32(0.05 / (1 + i)))
+        made.step(*batch(i), rate)
+        plain.step(*batch(i), rate)
+    same(plain, made)
+    assert "1 x stepped: its learning rate is a tensor" in made.step.explain()
+
+
 def test_two_rules_and_two_steps_at_once():
     def make(planned):
         model = network()
