@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -61,6 +63,20 @@ def pytest_unconfigure() -> None:
     kept.discard_old()
     for folder in _BYTECODE:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+_ALL_ORACLE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.oracle\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of comparisons alone where none of them runs.
+
+    They import their peers: seconds in each process.
+    """
+    is_test = collection_path.name.startswith("test_") and collection_path.is_file()
+    if not is_test or "not oracle" not in config.getoption("markexpr").split(" and "):
+        return None
+    return bool(_ALL_ORACLE.search(collection_path.read_text("utf-8"))) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@ The page's parts between `<!-- begin NAME -->` and `<!-- end -->` are written an
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tempfile
 import tomllib
@@ -142,6 +143,7 @@ def _table(folder: Path) -> str:
     return "\n".join([*head, *rows, ""]) if rows else "\n".join([*head[:4], ""])
 
 
+@functools.cache
 def first_line(file: Path) -> str:
     """The first line of a file's docstring."""
     found = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""

@@ -19,39 +19,40 @@ MANY = 400
 """More than Python nests, at three frames each."""
 
 
-def _sum() -> onnx.ModelProto:
-    made = [node(KINDS[i % 8], "x", f"v{i}") for i in range(MANY)]
+def _sum(many: int = MANY) -> onnx.ModelProto:
+    made = [node(KINDS[i % 8], "x", f"v{i}") for i in range(many)]
     made.append(node("Sum", [n.output[0] for n in made], "y"))
     return graph(made, x=("batch", 4))
 
 
-def _additions() -> onnx.ModelProto:
+def _additions(many: int = MANY) -> onnx.ModelProto:
     """x + a + b + ..., which single-use expressions would nest."""
-    weights = {f"w{i}": floats(4, seed=i) for i in range(MANY)}
-    ends = ["x", *(f"v{i}" for i in range(MANY - 1)), "y"]
+    weights = {f"w{i}": floats(4, seed=i) for i in range(many)}
+    ends = ["x", *(f"v{i}" for i in range(many - 1)), "y"]
     made = [
         node(("Add", "Mul", "Sub")[i % 3], [ends[i], f"w{i}"], ends[i + 1])
-        for i in range(MANY)
+        for i in range(many)
     ]
     return graph(made, weights, x=("batch", 4))
 
 
-def _concat() -> onnx.ModelProto:
-    made = [node(KINDS[i % 8], "x", f"v{i}") for i in range(MANY // 4)]
+def _concat(many: int = MANY) -> onnx.ModelProto:
+    made = [node(KINDS[i % 8], "x", f"v{i}") for i in range(many // 4)]
     made.append(node("Concat", [n.output[0] for n in made], "y", axis=-1))
     return graph(made, x=("batch", 4))
 
 
-def _results() -> onnx.ModelProto:
-    made = [node(KINDS[i % 8], "x", f"y{i}") for i in range(MANY // 4)]
+def _results(many: int = MANY) -> onnx.ModelProto:
+    made = [node(KINDS[i % 8], "x", f"y{i}") for i in range(many // 4)]
     return graph(made, outputs=" ".join(n.output[0] for n in made), x=("batch", 4))
 
 
-def _scopes() -> onnx.ModelProto:
-    """A layer in thirty modules, one in the other."""
-    path = [f"m{depth}" for depth in range(30)]
+def _scopes(many: int = MANY) -> onnx.ModelProto:
+    """A layer in each of many modules, one in the other."""
+    levels = many * 3 // 40
+    path = [f"m{depth}" for depth in range(levels)]
     weights, made, x = {}, [], "x"
-    for depth in range(1, 31):
+    for depth in range(1, levels + 1):
         name = ".".join(path[:depth])
         weights[f"{name}.fc.weight"] = floats(4, 4, seed=depth)
         where = "/".join(path[:depth])
@@ -63,17 +64,19 @@ def _scopes() -> onnx.ModelProto:
     return graph([*made, node("Identity", x, "y")], weights, x=("batch", 4))
 
 
-def _branches() -> onnx.ModelProto:
-    """A hundred Ifs in a row, and thirty inside each other."""
-    made, x = [], "x"
-    for i in range(100):
+def _branches(many: int = MANY) -> onnx.ModelProto:
+    """Ifs in a row, and inside each other."""
+    made, x, inside = [], "x", many * 3 // 40
+    for i in range(many // 4):
         then = [node("Neg", x, f"t{i}")]
         made.append(_choice(then, node("Sin", x, f"e{i}"), f"b{i}"))
         x = f"b{i}"
     inner = [node("Neg", x, "n")]
-    for i in range(30):
+    for i in range(inside):
         inner = [_choice(inner, node("Sin", x, f"s{i}"), f"z{i}")]
-    return graph([*made, *inner, node("Identity", "z29", "y")], c=(9, ()), x=(2, 4))
+    return graph(
+        [*made, *inner, node("Identity", f"z{inside - 1}", "y")], c=(9, ()), x=(2, 4)
+    )
 
 
 def _choice(
@@ -88,9 +91,9 @@ def _choice(
     )
 
 
-def _unrolled() -> onnx.ModelProto:
-    """A recurrent cell, a hundred times after itself."""
-    steps = MANY // 4
+def _unrolled(many: int = MANY) -> onnx.ModelProto:
+    """A recurrent cell, many times after itself."""
+    steps = many // 4
     weights = {"w": floats(4, 4), "u": floats(4, 4, seed=1), "b": floats(4, seed=2)}
     made, h = [], "h0"
     for t in range(steps):

@@ -64,7 +64,7 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "names": _many_names(),
     }
     printed = []
-    for seed, folder in (("0", "one"), ("1", "other place"), ("4242", "äö/deep")):
+    for seed, folder in (("0", "one"), ("4242", "other place/äö")):
         place = tmp_path_factory.mktemp("bytes") / folder
         place.mkdir(parents=True)
         for name, model in models.items():
@@ -83,9 +83,8 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def test_in_every_process_and_folder(digests: list[str]) -> None:
-    first, *others = digests
-    for other in others:
-        assert other.splitlines() == first.splitlines()
+    first, other = digests
+    assert other.splitlines() == first.splitlines()
 
 
 def test_both_forms_and_their_weights_were_compared(digests: list[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from tests.harness.program_text import parsed
 
 GRAPH: dict[str, Callable[[], onnx.ModelProto]] = {
     **{name: build for name, (build, _) in MODELS.items()},
-    **GRAPHS,
+    **{name: partial(build, 80) for name, build in GRAPHS.items()},
     "encoder with scopes": lambda: encoder(2),
     "pyramid with scopes": pyramid,
     "branches of one class": lambda: choice(8, 6, branch("small")),

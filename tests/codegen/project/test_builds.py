@@ -15,6 +15,7 @@ import zipfile
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -46,22 +47,24 @@ BACKENDS = {
     "pdm": ("pdm", WRAPPED, '[tool.burnish]\nbackend = "pdm.backend"\n'),
 }
 
+#: Hooks as folder:hook, all of which are called; a line names one that failed, behind
+#: what it printed. `unpack` puts the sdist of the folder before into another one.
 _HOOKS = """
-import importlib, sys
-backend = importlib.import_module(sys.argv[1])
-for hook in sys.argv[2:]:
-    getattr(backend, hook)("dist")
-"""
-
-#: Each hook fails in its folder; a line with both is behind what it printed.
-_FAILING_HOOKS = """
-import importlib, os, sys, traceback
+import importlib, os, sys, tarfile, traceback
+from pathlib import Path
 backend = importlib.import_module(sys.argv[1])
 for call in sys.argv[2:]:
     folder, _, hook = call.rpartition(":")
-    os.chdir(folder)
+    if hook == "unpack":
+        (sdist,) = Path("dist").glob("*.tar.gz")
+        with tarfile.open(sdist) as archive:
+            archive.extractall(folder, filter="data")
+        (folder,) = Path(folder).iterdir()
+    os.chdir(folder or ".")
+    os.makedirs("dist", exist_ok=True)
     try:
-        getattr(backend, hook)("dist")
+        if hook != "unpack":
+            getattr(backend, hook)("dist")
     except (Exception, SystemExit):
         traceback.print_exc(file=sys.stdout)
         print("failed:", call, flush=True)
@@ -113,22 +116,18 @@ def run(*words: str | Path, folder: Path) -> str:
 
 def build(root: Path, name: str, *hooks: str) -> None:
     """Call hooks of the backend, as a frontend does; files go to dist/."""
-    (root / "dist").mkdir(exist_ok=True)
-    command = [sys.executable, "-c", _HOOKS, BACKENDS[name][1], *hooks]
-    run(*command, folder=root)
+    message = called(name, *(f"{root}:{hook}" for hook in hooks), folder=root)
+    assert "failed: " not in message, message
+
+
+def called(name: str, *hooks: str, folder: Path) -> str:
+    """What hooks of one process of the backend print."""
+    return run(sys.executable, "-c", _HOOKS, BACKENDS[name][1], *hooks, folder=folder)
 
 
 def packed(root: Path, ending: str) -> Path:
     (found,) = (root / "dist").glob(f"*{ending}")
     return found
-
-
-def from_sdist(sdist: Path, folder: Path) -> Path:
-    """The folder of an sdist, unpacked."""
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
-    (root,) = folder.iterdir()
-    return root
 
 
 USE = """
@@ -138,27 +137,55 @@ print(Model.from_file()(np.ones((2, 4), np.float32)).shape)
 """
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_sdist_and_wheel(name: str, tmp_path: Path) -> None:
-    """The sdist has the model and nothing generated; wheels have equal bytes.
+class Built(NamedTuple):
+    """What one process of a backend has made of projects.
 
-    One tree has the generated files already, as after an editable installation, the
-    other comes from the sdist. Version control ignores model and generated files.
+    One is built from a tree with the generated files already, as after an editable
+    installation, and again from its sdist, elsewhere. Of another the generated source
+    is edited, of the third the model is not the one that is pinned.
     """
-    root = made(tmp_path / "one" / "app", name)
-    (root / ".gitignore").write_text("*.onnx\n*.safetensors\nsrc/my_app/net.py\n")
-    found = tables.read(root)
-    update.up_to_date(found, update.modules(found))
-    build(root, name, "build_sdist", "build_wheel")
-    with tarfile.open(packed(root, ".tar.gz")) as archive:
+
+    one: Path
+    elsewhere: Path
+    edited: Path
+    changed: Path
+    message: str
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Built:
+    name, place = request.param, tmp_path_factory.mktemp("built")
+    one, edited = made(place / "one" / "app", name), made(place / "edited", name)
+    changed = made(place / "changed", name, f'sha256 = "{"0" * 64}"')
+    # version control ignores model and generated files
+    (one / ".gitignore").write_text("*.onnx\n*.safetensors\nsrc/my_app/net.py\n")
+    for root in (one, edited):
+        found = tables.read(root)
+        update.up_to_date(found, update.modules(found))
+    with (edited / "src/my_app/net.py").open("a") as file:
+        file.write(EDIT)
+    elsewhere = place / "elsewhere"
+    hooks = [f"{one}:build_sdist", f"{one}:build_wheel", f"{elsewhere}:unpack"]
+    hooks += [":build_wheel", *(f"{edited}:{hook}" for hook in STOPPED)]
+    message = called(name, *hooks, f"{changed}:build_wheel", folder=place)
+    (again,) = elsewhere.iterdir()
+    return Built(one, again, edited, changed, message)
+
+
+EDIT = "\n# mine\n"
+STOPPED = ("build_wheel", "build_sdist", "build_editable")
+
+
+def test_sdist_and_wheel(built: Built, tmp_path: Path) -> None:
+    """The sdist has the model and nothing generated; wheels have equal bytes."""
+    with tarfile.open(packed(built.one, ".tar.gz")) as archive:
         names = {n.partition("/")[2] for n in archive.getnames()}
     assert {"assets/net.onnx", "src/my_app/__init__.py", "pyproject.toml"} <= names
     assert not {n for n in names if "net.py" in n or n.endswith(".safetensors")}
-    again = from_sdist(packed(root, ".tar.gz"), tmp_path / "elsewhere" / "unpacked")
-    assert not (again / "src/my_app/net.py").exists()
-    build(again, name, "build_wheel")
-    wheel = packed(root, ".whl")
-    assert wheel.read_bytes() == packed(again, ".whl").read_bytes()
+    wheel = packed(built.one, ".whl")
+    assert wheel.read_bytes() == packed(built.elsewhere, ".whl").read_bytes()
     held = set(zipfile.ZipFile(wheel).namelist())
     assert {"my_app/net.py", "my_app/net.safetensors"} <= held
     assert not {n for n in held if n.endswith(".onnx")}
@@ -166,33 +193,19 @@ def test_sdist_and_wheel(name: str, tmp_path: Path) -> None:
     assert run(sys.executable, "-c", code, folder=tmp_path) == "(2, 3)\n"
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_a_build_stops_at_edited_source_and_changed_models(
-    name: str, tmp_path: Path
-) -> None:
-    """One process of the backend for two projects."""
-    root = made(tmp_path / "edited", name)
-    changed = made(tmp_path / "changed", name, f'sha256 = "{"0" * 64}"')
-    found = tables.read(root)
-    update.up_to_date(found, update.modules(found))
-    source = root / "src/my_app/net.py"
-    source.write_text(edited := source.read_text() + "\n# mine\n")
-    reasons = {
-        f"{root}:{hook}": "burnish generate --merge"
-        for hook in ("build_wheel", "build_sdist", "build_editable")
-    }
+def test_a_build_stops_at_edited_source_and_changed_models(built: Built) -> None:
+    edited, changed = built.edited, built.changed
     pinned = f"sha256: net.onnx: expected {'0' * 64}, got"
+    reasons = {f"{edited}:{hook}": "burnish generate --merge" for hook in STOPPED}
     reasons[f"{changed}:build_wheel"] = pinned
-    for folder in (root, changed):
-        (folder / "dist").mkdir()
-    words = [sys.executable, "-c", _FAILING_HOOKS, BACKENDS[name][1], *reasons]
-    message = run(*words, folder=tmp_path)
+    message = built.message
     for call, reason in reasons.items():
         of_call, failed, message = message.partition(f"failed: {call}\n")
         assert failed
+        assert "failed: " not in of_call
         assert reason in of_call
-    assert source.read_text() == edited
-    for folder in (root, changed):
+    assert (edited / "src/my_app/net.py").read_text().endswith(EDIT)
+    for folder in (edited, changed):
         assert not list((folder / "dist").iterdir())
 
 
@@ -212,11 +225,13 @@ print(*({"burnish.codegen.pipeline", "burnish.codegen.ops", "onnx"} & {*sys.modu
 def test_editable(installer: str, mode: str, tmp_path: Path) -> None:
     """The modules are generated into the source trees, and imported from there.
 
-    One call installs a project of every backend; only setuptools has a strict mode.
+    One call installs a project of every backend, pip's one of each plugin and of the
+    wrapper; only setuptools has a strict mode.
     """
     if installer == "uv" and shutil.which("uv") is None:
         pytest.skip("uv is not installed")
-    names = ["setuptools"] if mode else [n for n in BACKENDS if not missing(n)]
+    every = ("hatchling", "setuptools", "flit") if installer == "pip" else BACKENDS
+    names = ["setuptools"] if mode else [n for n in every if not missing(n)]
     roots = {
         package: made(tmp_path / package, name, package=package)
         for name, package in ((name, f"{name}_app") for name in names)
