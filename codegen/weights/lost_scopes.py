@@ -1,4 +1,4 @@
-"""Give nodes that a tool made anew the scopes of the author's modules.
+"""Restore the module scopes of nodes that an optimizer or quantizer replaced.
 
 An optimiser forgets what it fuses: a sum with a norm behind it has no scope. A
 quantizer forgets whose product it replaces, and a simplifier names what it merges by

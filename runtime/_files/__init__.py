@@ -1,1 +1,1 @@
-"""Reading and writing files safely: limits, whole files, paths, text of strangers."""
+"""Reading and writing files safely: limits, atomic files, paths, untrusted text."""

@@ -1,4 +1,4 @@
-"""Learner: training with metrics, checkpoints, early stopping and a way back."""
+"""Learner: training with metrics, checkpoints, early stopping and resumption."""
 
 from burnish.learner.checkpoint import KeepBest, KeepLast, keep_all
 from burnish.learner.display.renderer import LineRenderer, Progress, Renderer, Run

@@ -1,4 +1,4 @@
-"""Where elements along an axis are in an array, by a kernel."""
+"""Flat indices of elements that are picked along an axis, by a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of freed arrays."""
+"""Return the memory of freed arrays from the C heap to the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages: units that follow each other are in one list, and how it is called."""
+"""Stages: consecutive units become one list of modules, and its name."""
 
 from __future__ import annotations
 

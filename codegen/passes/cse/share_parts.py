@@ -1,4 +1,4 @@
-"""Take a weight apart once where each step of a written-out loop does so again.
+"""Split a weight once where every step of an unrolled loop splits it again.
 
 Keras' recurrent cells split their weights at each step. Each part is one weight, which
 the steps share, only where one node makes it.

@@ -1,4 +1,4 @@
-"""Give quantization to the layers that it is of, before all other passes.
+"""Fold quantization into the layers that it belongs to, before all other passes.
 
 In: a Graph with QuantizeLinear and DequantizeLinear. Out: the graph of the float model:
 weights that read as their codes' values, `FakeQuantize` where activations are rounded.

@@ -1,4 +1,4 @@
-"""Steps of decoding: n-grams, guessed tokens, and times of words."""
+"""Decoding: banned n-grams, speculative tokens, alignment of words in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings of words by their characters, and hashes of n-grams for embeddings."""
+"""Character-level word embeddings, and hashes of n-grams that index embeddings."""
 
 from __future__ import annotations
 

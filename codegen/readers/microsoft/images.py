@@ -1,4 +1,4 @@
-"""Operators of diffusion models and detectors: images, channels last or cut out."""
+"""Operators of diffusion models and detectors: channels-last norms, crops."""
 
 from __future__ import annotations
 

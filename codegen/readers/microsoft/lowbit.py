@@ -1,4 +1,4 @@
-"""Products with weights in blocks of few bits: whole numbers, or 4-bit floats."""
+"""Matrix products with block-quantized weights: integers, or 4-bit floats."""
 
 from __future__ import annotations
 

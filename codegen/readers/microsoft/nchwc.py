@@ -1,4 +1,4 @@
-"""Images in blocks of channels, as onnxruntime lays them out for one processor.
+"""NCHWc: images in blocks of channels, as onnxruntime lays them out for a CPU.
 
 In: nodes of com.microsoft.nchwc, as ORT_ENABLE_ALL saves them, with weights in blocks
 of 8 or 16 filters. Out: ONNX's convolutions and pooling on (N, C, H, W).

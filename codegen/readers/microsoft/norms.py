@@ -1,4 +1,4 @@
-"""Norms with a sum before them, of embeddings, and of residual streams."""
+"""Norms fused with a residual sum or with embeddings, and hyper-connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences without padding: the tokens of a batch in a row, one after the other."""
+"""Packed sequences: the tokens of a batch on one axis, without padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows along axes: unfolded, pooled, and spread by transposed convolutions."""
+"""Sliding windows: unfold, max pooling, transposed convolutions."""
 
 from __future__ import annotations
 

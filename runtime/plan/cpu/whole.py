@@ -1,4 +1,4 @@
-"""Lower element-wise operators on integers and truth values: places, lengths, masks."""
+"""Lower element-wise operators on integers and booleans: indices, lengths, masks."""
 
 from __future__ import annotations
 

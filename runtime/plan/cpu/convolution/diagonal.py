@@ -1,4 +1,4 @@
-"""Weights of small groups as dense ones of merged groups, made anew in each run.
+"""Small groups of convolutions, merged: block-diagonal weights, copied in each run.
 
 A step of training changes its weights, so records copy them: to the blocks on the
 diagonal of a dense weight, and a dense weight's gradient from there.

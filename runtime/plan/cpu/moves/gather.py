@@ -1,4 +1,4 @@
-"""Lower gathers and scatters: slices, rows and elements by numbers of the call.
+"""Lower gathers and scatters: slices, rows and elements by indices of the call.
 
 An index out of range is a fault: the call runs eagerly, which raises with the reason.
 """

@@ -1,4 +1,4 @@
-"""Lower running sums, the best of a line, and tables of keys."""
+"""Lower running sums, top-k along an axis, and look-ups of keys in tables."""
 
 from __future__ import annotations
 
