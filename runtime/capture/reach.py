@@ -159,6 +159,25 @@ def _content(cell: Any) -> Any:
         return None
 
 
+def _look_into(cell: CellType) -> Callable[[], Any]:
+    """What reads a closure cell; raises ValueError once one that had a value is empty.
+
+    Before each call all of them are read: a function of Python takes thrice as long.
+    """
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return partial(_content, cell)
+    return partial(CellType.cell_contents.__get__, cell)
+
+
+def _now(look: Callable[[], Any]) -> Any:
+    try:
+        return look()
+    except ValueError:
+        return _MISSING
+
+
 class Reads:
     """What functions read besides arguments and modules, and whether it is the same.
 
@@ -187,7 +206,10 @@ class Reads:
 
     def are_same(self) -> bool:
         """Whether a call would read the same now."""
-        now = [*map(call, self._looks)]
+        try:
+            now = [*map(call, self._looks)]
+        except ValueError:  # a variable that had a value has none
+            return False
         if not all(map(is_, now, self._before)):
             if not _are_alike(now, self._before):
                 return False
@@ -199,7 +221,7 @@ class Reads:
         """Undo what a capture has changed: the plain call, which follows, does it."""
         looked = zip(self._looks, self._puts, self._before, strict=True)
         for look, put, before in looked:
-            if look() is not before:
+            if _now(look) is not before:
                 put(before)
         for box, held in self._boxes:
             if not _has_same_items(box, held):
@@ -302,7 +324,7 @@ class Reads:
     def _taken(self) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
         """Functions that read and write what is compared: a name of a holder each."""
         for cell in self._cells:
-            yield partial(_content, cell), partial(setattr, cell, "cell_contents")
+            yield _look_into(cell), partial(setattr, cell, "cell_contents")
         for file, names in self._globals.values():
             for name in names:
                 yield partial(file.get, name, _MISSING), partial(_put, file, name)
@@ -426,7 +448,9 @@ def _items(box: Any) -> list[Any]:
 
 def _has_same_items(box: Any, before: list[Any]) -> bool:
     """Whether a container has the same items; a dict that gains arrays is a cache."""
-    now = _items(box)
+    if not before and not box:
+        return True
+    now = box if type(box) is list and len(box) <= LONGEST else _items(box)
     if len(now) == len(before) and all(map(is_, now, before)):
         return True
     if len(box) > LONGEST or isinstance(box, set):

@@ -282,3 +282,18 @@ def test_what_changes_in_each_call_is_read_eagerly_in_the_end():
     before = owner.calls
     assert (fast(X).numpy() == before + 1).all()
     assert owner.calls == before + 1
+
+
+def test_a_closure_variable_that_is_deleted_is_missed_as_in_the_plain_call():
+    factor = 2.0
+
+    def times(x):
+        return x * factor
+
+    fast = burnish.compile(times)
+    np.testing.assert_array_equal(fast(X).data, times(X).data)
+    del factor
+    with pytest.raises(NameError):
+        fast(X)
+    factor = 3.0
+    np.testing.assert_array_equal(fast(X).data, times(X).data)
