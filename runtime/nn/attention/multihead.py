@@ -175,9 +175,8 @@ class MultiheadAttention(Layer):
         None where there is no such way.
         """
         is_one = query is key is value and len({*self._widths}) == 1
-        if not is_one or not (weight := self.in_proj_weight).derived:
-            return None
-        made = weight.product(query, False)
+        weight: Any = self.in_proj_weight if is_one else None
+        made = weight.product(query, False) if is_one and weight.derived else None
         if made is None:
             return None
         made = made + self.in_proj_bias if self.bias else made

@@ -36,14 +36,14 @@ _KEEP_ZEROS = {"add": all, "sub": all, "mul": any, "dropped": any, "neg": all}
 
 
 class _Rows(NamedTuple):
-    """Which rows are read, of values whose shape is `lead` and a last axis."""
+    """The rows that an index reads, of values of the shape `lead` and a last axis."""
 
-    index: tuple[int | slice, ...]
+    part: tuple[int | slice, ...]
     lead: tuple[int, ...]
 
     @property
     def kept(self) -> tuple[int, ...]:
-        return np.broadcast_to(np.False_, self.lead)[self.index].shape
+        return np.broadcast_to(np.False_, self.lead)[self.part].shape
 
     def holds(self, item: Any) -> bool:
         """Whether a value has these rows."""
@@ -177,11 +177,11 @@ class _Work:
         whole: set[int] = set()  # places of values with zeros that are made
 
         def rows_of(ref: Ref, rows: _Rows) -> Ref:
-            key = ref.place, str(rows.index)
+            key = ref.place, str(rows.part)
             if key not in some:
                 fill(ref)
                 some[key] = self._new(ref, rows)
-                made.append(_call(getitem, ref, {"index": rows.index}, some[key]))
+                made.append(_call(getitem, ref, {"index": rows.part}, some[key]))
             return some[key]
 
         def fill(value: Any) -> None:
@@ -189,7 +189,7 @@ class _Work:
                 rows = self._sparse.get(ref.place)
                 if rows is not None and ref.place not in whole:
                     whole.add(ref.place)
-                    options = {"index": rows.index, "shape": ref.shape}
+                    options = {"index": rows.part, "shape": ref.shape}
                     made.append(_call(put_at, rows_of(ref, rows), options, ref))
 
         dropped = set()
@@ -201,11 +201,11 @@ class _Work:
                 fill((call.args, call.options))
                 read, put = _rows_of(call, "getitem"), _rows_of(call, "put_at")
                 if put is not None:
-                    some[first.place, str(put.index)] = call.args[0]
+                    some[first.place, str(put.part)] = call.args[0]
                     continue
                 made.append(call)
                 if read is not None:
-                    some.setdefault((call.args[0].place, str(read.index)), first)
+                    some.setdefault((call.args[0].place, str(read.part)), first)
                 continue
             args = []
             for arg in call.args:
@@ -222,7 +222,7 @@ class _Work:
                     results[0] = self._calls[head].results
                 else:
                     results[0] = self._new(results[0], rows)
-                some[place, str(rows.index)] = results[0]
+                some[place, str(rows.part)] = results[0]
             kind = type(first)
             own = results[0] if is_one else kind(results)
             made.append(call._replace(args=tuple(args), results=own))
