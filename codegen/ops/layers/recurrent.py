@@ -108,9 +108,10 @@ def gru(
     node: NodeContext,
 ) -> Result:
     usual = _usual(activations, ["Sigmoid", "Tanh"])
-    plain = usual and clip is None and linear_before_reset and not layout
+    plain = usual and clip is None and not layout
     if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
-        made = _layer("GRU", X, W, R, B, _states(initial_h) or (), {}, node)
+        options = {"reset_after": bool(linear_before_reset)}
+        made = _layer("GRU", X, W, R, B, _states(initial_h) or (), options, node)
         if made is not None:
             return made
     parts = call(
@@ -176,6 +177,7 @@ def recurrent(
     directions: int = 1,
     bias: int = 1,
     peepholes: int = 0,
+    reset_after: int = 1,
     batch_first: int = 0,
     node: NodeContext,
 ) -> Result:
@@ -192,6 +194,8 @@ def recurrent(
     options |= {"batch_first": bool(batch_first), "bidirectional": directions == 2}
     if kind == "RNN":
         options["nonlinearity"] = nonlinearity
+    if kind == "GRU":
+        options["reset_after"] = bool(reset_after)
     if kind == "LSTM":
         options["peepholes"] = bool(peepholes)
     states = tuple(map(operand, given[layers * each :]))

@@ -75,6 +75,8 @@ def as_layer(model: ir.Model, node: ir.Node) -> bool:
         "bias": int(bias),
         "nonlinearity": "relu" if relu else "tanh",
     }
+    if node.op_type == "GRU":
+        attributes["reset_after"] = g.attribute(node, "linear_before_reset", 0)
     weights = _weights(node)
     attributes["peepholes"] = len(weights) - bias - 2
     states = [v for v in node.inputs[5:7] if v is not None]
@@ -105,7 +107,6 @@ def _is_plain(node: ir.Node) -> bool:
         and g.attribute(node, "direction", "forward") in ("forward", "bidirectional")
         and not g.attribute(node, "input_forget", 0)
         and not g.attribute(node, "layout", 0)
-        and (kind != "GRU" or g.attribute(node, "linear_before_reset", 0) == 1)
         and inputs[4] is None
         and all(states) == any(states)
         and all(

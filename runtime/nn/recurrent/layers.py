@@ -204,7 +204,11 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """x, h -> every step's result, the last h"""
+    """x, h -> every step's result, the last h
+
+    reset_after: the reset gate acts behind the product of h and the candidate's
+    weights, as in PyTorch; else on h before it, as the GRU was published.
+    """
 
     gates = 3
 
@@ -218,6 +222,7 @@ class GRU(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         dtype: Any = "float32",
+        reset_after: bool = True,
     ):
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -226,6 +231,7 @@ class GRU(_Recurrent):
         self.batch_first = batch_first
         self.dropout = dropout
         self.bidirectional = bidirectional
+        self.reset_after = reset_after
         self._build(dtype)
 
     def forward(
@@ -241,7 +247,7 @@ class GRU(_Recurrent):
             getattr(self, f"bias_hh{end}") if self.bias else None,
             "rzh",
             (ops.sigmoid, ops.tanh),
-            linear_before_reset=True,
+            linear_before_reset=self.reset_after,
         )
         return step, getattr(self, f"bias_ih{end}") if self.bias else None
 

@@ -44,6 +44,18 @@ def test_layers_in_a_row_are_one(kind):
     becomes(model, f"self.{name} = nn.{kind}(3, 4, num_layers=2)", "return y")
 
 
+def test_a_gru_that_resets_before_the_product():
+    """Of two that differ in it neither is a layer of the other."""
+    text, held = two("GRU"), weights("GRU", 3, 4)
+    early = text.replace("linear_before_reset=1, ", "")
+    line = "self.gru = nn.GRU(3, 4, num_layers=2, reset_after=False)"
+    becomes(form(early, weights=held, x="time,batch,3"), line)
+    mixed = text.replace("linear_before_reset=1, ", "", 1)
+    source = becomes(form(mixed, weights=held, x="time,batch,3"))
+    assert source.count("nn.GRU(") == 2
+    assert source.count("reset_after=False") == 1
+
+
 def test_batch_comes_first_where_axes_are_swapped():
     text = f"""f = Transpose<perm=[1,0,2]>(x) {two("GRU", first="f", last="e")}
         y = Transpose<perm=[1,0,2]>(e)"""

@@ -37,7 +37,7 @@ LINES = {
     "RNN": "self.rnn = nn.RNN(3, 4)",
     "RNN, relu": 'self.rnn = nn.RNN(3, 4, bias=False, nonlinearity="relu")',
     "GRU": "self.gru = nn.GRU(3, 4)",
-    "GRU, r before": "ops.gru(",
+    "GRU, r before": "self.gru = nn.GRU(3, 4, reset_after=False)",
 }
 
 

@@ -303,6 +303,15 @@ def test_peepholes_come_back_as_the_layer_s(tmp_path: Path) -> None:
         assert "peepholes=True" in text
 
 
+def test_a_gru_that_resets_before_its_product_comes_back(tmp_path: Path) -> None:
+    layer = nn.GRU(3, 4, num_layers=2, bidirectional=True, reset_after=False)
+    x = np.random.default_rng(0).normal(size=(5, 2, 3)).astype(np.float32)
+    made = export(nn.Sequential(layer), Tensor(x))
+    np.testing.assert_allclose(ran(made, x)[0], layer(Tensor(x))[0].numpy(), 1e-5, 1e-6)
+    made.save(tmp_path / "net.onnx")
+    assert "reset_after=False" in generate(tmp_path / "net.onnx").text
+
+
 def test_an_lstm_that_rounds_its_states_is_refused() -> None:
     layer = nn.LSTM(4, 3)
     layer.on_input = InputQuantizer(QuantScheme("q8f", "affine"))

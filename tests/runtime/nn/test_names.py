@@ -25,7 +25,7 @@ LEFT_OUT = {
     "_freeze",
 }
 LEFT_OUT |= {"sparse", "min_value", "max_value", "enable_nested_tensor", "mask_check"}
-ADDED = {"label_smoothing", "antialias", "peepholes", "transposed"}
+ADDED = {"label_smoothing", "antialias", "peepholes", "reset_after", "transposed"}
 ANYTHING = {"args", "kwargs"}
 
 

@@ -95,7 +95,7 @@ def _node(
     options: dict[str, Any] = {"hidden_size": layer.hidden_size}
     if len(ends) == 2:
         options["direction"] = "bidirectional"
-    if op == "GRU":
+    if op == "GRU" and layer.reset_after:
         options["linear_before_reset"] = 1
     if op == "RNN":
         options["activations"] = [layer.nonlinearity.capitalize()] * len(ends)
