@@ -90,7 +90,7 @@ class _Lifter:
     def check_coverage(self, allow_unknown: bool) -> None:
         """Every operator and attribute without a rule, in one report."""
         missing: dict[str, list[str]] = {}
-        for node in _all_nodes(self.model.graph):
+        for node in self.model.graph.all_nodes():
             version = self._version(node)
             rule = find(node.domain, node.op_type, version)
             where, kind = _where(node), self._kind(node)
@@ -359,14 +359,6 @@ def _expressions(result: Any) -> Any:
 
 def _where(node: ir.Node) -> str:
     return node.name or f"-> {node.outputs[0].name}"
-
-
-def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    for node in graph:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _all_nodes(attribute.as_graph())
 
 
 def _described(expression: Expression, value: ir.Value) -> Expression:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import inspect
 import sys
 import threading
 from collections import OrderedDict
@@ -15,27 +14,31 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from burnish._engine.pytree import mapped
 from burnish._files.shown import close
-from burnish.autodiff import Variable, recording
+from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, Program, written
 from burnish.capture.reach import Reach, Reads
 from burnish.capture.signature import form_of, frozen
-from burnish.capture.tape import Tape
-from burnish.capture.watch import called
 from burnish.errors import InputError
 from burnish.kernels import check_bf16, library, num_threads
-from burnish.nn.core.param import Stored
 from burnish.plan.branches import Branches
-from burnish.plan.cpu import SamplingTape
+from burnish.plan.call import (
+    accepted,
+    are_on_cpu,
+    is_number,
+    numbers,
+    taken,
+    tape,
+    unfit,
+    with_open,
+)
 from burnish.plan.cuda import (
     GraphPlan,
     Home,
     Reshaped,
     Room,
     StepPlan,
-    WholeTape,
     listed_on_gpu,
 )
 from burnish.plan.plan import Plan, may_be_off
@@ -83,7 +86,7 @@ class _Known:
         self.surroundings, self.plan = surroundings, plan
         self.run: Callable[[Any], Any] = plan.checked
         if plan.by_value:
-            self.run = lambda given: plan.checked(_taken(plan, given))
+            self.run = lambda given: plan.checked(taken(plan, given))
         elif isinstance(plan, Plan):
             self.run = Checked(plan)
 
@@ -99,7 +102,7 @@ class Compiled(Generic[P, R]):
     ):
         functools.update_wrapper(self, function, updated=())
         self._function, self._off, self._precision = function, off, precision
-        self._accepted = _accepted(function)
+        self._accepted = accepted(function)
         self._rooms: dict[int, Room] = {}
         self._lock = threading.RLock()
         self._calls = self._changes = 0
@@ -341,20 +344,20 @@ class Compiled(Generic[P, R]):
         with self._lock:
             found = self._plans.get(key)
             if found is None and key[0] in self._by_value:
-                key = (*key, _numbers(given))
+                key = (*key, numbers(given))
                 found = self._plans.get(key)
             if found is not None:
                 self._plans.move_to_end(key)
         if found is None:
             found = self._planned(args, options)
-        return found, given if isinstance(found, Unplanned) else _taken(found, given)
+        return found, given if isinstance(found, Unplanned) else taken(found, given)
 
     def _key(self, args: Any, options: Any, given: list[Any]) -> Any:
         try:
             form = form_of((args, options), given)
         except CaptureError as error:
             return Unplanned(str(error))
-        return frozen(form), *self._setting(_are_on_cpu(given))
+        return frozen(form), *self._setting(are_on_cpu(given))
 
     def _planned(
         self, args: Any, options: Any
@@ -365,7 +368,7 @@ class Compiled(Generic[P, R]):
             found = self._made(args, options, given)
             if not isinstance(found, Unplanned) and found.by_value:
                 self._by_value.add(key[0])
-                key = (*key, _numbers(given))
+                key = (*key, numbers(given))
             self._plans[key] = found
             self._plans.move_to_end(key)
             while len(self._plans) > _MOST:
@@ -379,7 +382,7 @@ class Compiled(Generic[P, R]):
         places = {each.device for each in (*given, *self._modules)}
         if all(place.kind == "cpu" for place in places):
             self._check_cpu()
-        if why := _unfit(places, given):
+        if why := unfit(places, given):
             return Unplanned(why)
         try:
             program, by_value = self._captured(places, args, options, given)
@@ -399,18 +402,18 @@ class Compiled(Generic[P, R]):
     ) -> tuple[Program, bool]:
         """A capture, and whether whole numbers among the arguments are part of it."""
         try:
-            return written(_tape(places), self._function, args, options), False
+            return written(tape(places), self._function, args, options), False
         except CaptureError:
-            if not any(map(_is_number, given)):
+            if not any(map(is_number, given)):
                 raise
-        opened, tensors = _partial(
-            self._function, args, options, lambda item: not _is_number(item)
+        opened, tensors = with_open(
+            self._function, args, options, lambda item: not is_number(item)
         )
-        return written(_tape(places), opened, tuple(tensors), {}), True
+        return written(tape(places), opened, tuple(tensors), {}), True
 
     def _branches(self, args: Any, options: Any) -> Branches | Unplanned:
         """The plans of calls on a CPU that choose what to do by computed values."""
-        opened, tensors = _partial(self._function, args, options, lambda item: True)
+        opened, tensors = with_open(self._function, args, options, lambda item: True)
 
         def plan_of(program: Program) -> Any:
             return self._plan_of(program, {_CPU}, [], False)
@@ -425,104 +428,19 @@ class Compiled(Generic[P, R]):
     ) -> Plan | GraphPlan:
         """The plan of a program; raises CaptureError where there can be none."""
         places = places | {item.device for item in program.fixed.values()}
-        if why := _unfit(places, given):
+        if why := unfit(places, given):
             raise CaptureError(why)
         try:
             if places <= {_CPU} and (kernels := library()) is not None:
                 return Plan(program, kernels, num_threads(), self._off, self._half)
             if by_value:
-                given = [each for each in given if not _is_number(each)]
+                given = [each for each in given if not is_number(each)]
             return GraphPlan(program, self._room(next(iter(places)).index), given)
         except CaptureError:
             raise
         except Exception as error:  # a defect here is no reason to give no result
             why = f"planning failed: {type(error).__name__}: {error}"
             raise CaptureError(why) from error
-
-
-def _accepted(function: Any) -> frozenset[int | str]:
-    """The names and places of the arguments that a module's `accepts` makes tensors."""
-    forward: Any = getattr(type(function), "forward", None)
-    accepts = getattr(forward, "inputs", None)
-    if accepts is None:
-        return frozenset()
-    _, *names = inspect.signature(forward).parameters
-    return frozenset([*accepts, *map(names.index, accepts)])
-
-
-def _unfit(places: set[Device], given: list[Any]) -> str:
-    """Why no plan can have tensors on these devices; "" where one can."""
-    if places <= {_CPU}:
-        known = library() is not None
-        return "" if known else "there are no kernels; burnish kernels info says why"
-    names = ", ".join(sorted(f"'{place}'" for place in places))
-    if len(places) > 1:
-        return f"{names}: a plan is for one device"
-    if any(place.is_autodiff for place in places):
-        return f"{names}: plans are for inference"
-    packed = [each for each in given if type(each) is not Tensor]
-    if any(not isinstance(each, Stored) for each in packed):
-        return f"{names}: a plan takes plain tensors"
-    return ""
-
-
-def _tape(places: set[Device]) -> Tape:
-    """A tape that records calls, for kernels of these devices."""
-    return SamplingTape() if places <= {_CPU} else WholeTape()
-
-
-def _are_on_cpu(given: list[Any]) -> bool:
-    return all(each.device.kind == "cpu" for each in given)
-
-
-def _partial(
-    function: Any, args: Any, options: Any, is_open: Callable[[Any], bool]
-) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of those tensors of a call that are open; all else is as it is.
-
-    Returns it and the tensors.
-    """
-    tensors: list[Any] = []
-
-    def hole(item: Any) -> Any:
-        if isinstance(item, Variable) and is_open(item):
-            tensors.append(item)
-            return _Hole(len(tensors) - 1)
-        return item
-
-    shape = mapped((args, options), hole)
-
-    def opened(*given: Any) -> Any:
-        own_args, own_options = mapped(
-            shape, lambda item: given[item.place] if isinstance(item, _Hole) else item
-        )
-        return called(function, own_args, own_options)
-
-    opened.__name__ = getattr(function, "__name__", type(function).__name__)
-    return opened, tensors
-
-
-class _Hole:
-    """The index of a tensor among arguments."""
-
-    def __init__(self, place: int):
-        self.place = place
-
-
-def _taken(plan: Plan | GraphPlan | Branches, given: Any) -> Any:
-    """The tensors of a call that its plan takes."""
-    if not plan.by_value:
-        return given
-    return [each for each in given if not _is_number(each)]
-
-
-def _is_number(each: Any) -> bool:
-    """Whether a tensor is one whole number or truth value, which Python may read."""
-    return not each.shape and each.dtype.kind in "biu"
-
-
-def _numbers(given: list[Any]) -> tuple[Any, ...]:
-    return tuple(each.data.item() for each in given if _is_number(each))
 
 
 def compile(
