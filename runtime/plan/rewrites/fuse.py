@@ -207,20 +207,58 @@ def normed_conv(node: Node, around: Around) -> Node | None:
     moved = scale_and_shift(node) if conv is not None else None
     if conv is None or moved is None or not isinstance(conv.args[1], Constant):
         return None
-    x, weight, bias = conv.args
-    if bias is not None and not isinstance(bias, Constant):
+    if not isinstance(conv.args[2], Constant | None):
         return None
-    by, shift = moved
+    return _scaled(conv, node, *moved)
+
+
+def channelled(node: Node, around: Around) -> Node | None:
+    """A number for each channel behind a convolution, times or plus -> its weights."""
+    if node.name not in ("mul", "add"):
+        return None
+    for x, other in (node.args, node.args[::-1]):
+        made = around.only(x, "conv", "conv_transpose")
+        if made is None or made.act[0] != "none" or len(made.args) != 3:
+            continue
+        _, weight, bias = made.args
+        is_grouped = made.name != "conv" and made.options["groups"] > 1
+        known = isinstance(weight, Constant) and isinstance(bias, Constant | None)
+        if is_grouped or not known or not _is_by_channel(other, node, made):
+            continue
+        flat = other.then(lambda a: a.reshape(-1))
+        if node.name == "mul":
+            return _scaled(made, node, flat)
+        moved = flat if bias is None else combined(np.add, bias, flat)
+        return _joined(made, node, args=[*made.args[:2], moved])
+    return None
+
+
+def _is_by_channel(other: Any, node: Node, made: Node) -> bool:
+    """Whether an operand has one number for each channel of a convolution's result."""
+    y = made.result
+    if not isinstance(other, Constant) or other.dtype != np.float32:
+        return False
+    sizes = (1,) * (len(y.shape) - len(other.shape)) + other.shape
+    wanted = (1, y.shape[1], *(1 for _ in y.shape[2:]))
+    return sizes == wanted and y.shape == node.result.shape and y.dtype == np.float32
+
+
+def _scaled(
+    conv: Node, last: Node, by: Constant, shift: Constant | None = None
+) -> Node:
+    """A convolution whose result is multiplied, and shifted, by channel."""
+    x, weight, bias = conv.args
     axis = 0 if conv.name == "conv" else 1
 
     def scaled(w: Array, f: Array) -> Array:
         return w * f.reshape(*(-1 if a == axis else 1 for a in range(w.ndim)))
 
-    def shifted(s: Array, f: Array, b: Array | None) -> Array:
-        return s if b is None else s + b * f
+    def shifted(f: Array, s: Array | None, b: Array | None) -> Array:
+        return b * f if s is None else s if b is None else s + b * f
 
-    args = [x, combined(scaled, weight, by), combined(shifted, shift, by, bias)]
-    return _joined(conv, node, args=args)
+    if shift is not None or bias is not None:
+        bias = combined(shifted, by, shift, bias)
+    return _joined(conv, last, args=[x, combined(scaled, weight, by), bias])
 
 
 def biased(node: Node, around: Around) -> Node | None:
@@ -292,6 +330,7 @@ RULES: tuple[Rule, ...] = (
     padded_conv,
     mean_of_window,
     normed_conv,  # before residuals, which are added behind it
+    channelled,  # before residuals, which are added behind it
     biased,
     attend,  # before element-wise steps are joined, which it is made of
     turn_back,
