@@ -11,6 +11,7 @@ from burnish.codegen.arrange.scopes.grouping import (
     is_number,
     is_rounding,
     leaves,
+    module_of,
     statements_of,
 )
 from burnish.codegen.arrange.scopes.hoisting import common
@@ -66,11 +67,20 @@ def module_scope(statement: Statement) -> tuple[Level, ...]:
     if statement.scope:
         return statement.scope
     for expression in leaves(statement):
-        if isinstance(expression, Layer) and expression.weights:
-            path = next(iter(expression.weights.values())).path
-            *parts, _ = path.split(".")
-            if all(part.isidentifier() or part.isdigit() for part in parts):
-                return tuple(Level(part) for part in parts)
+        if isinstance(expression, Layer) and (parts := _named_by(expression)):
+            return tuple(Level(part) for part in parts)
+    return ()
+
+
+def _named_by(layer: Layer) -> tuple[str, ...]:
+    """The module that the layer's weights are named after.
+
+    An exporter that transposes a matrix counts it, and keeps the name of its bias.
+    """
+    for weight in layer.weights.values():
+        parts = module_of(weight)
+        if parts and all(part.isidentifier() or part.isdigit() for part in parts):
+            return parts
     return ()
 
 
