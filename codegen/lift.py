@@ -135,7 +135,8 @@ class _Lifter:
         outputs = [(_dtype(v), _shape(v)) for v in graph.outputs]
         names = [v.name or "" for v in graph.outputs]
         nodes = self.unknown.nodes
-        return Program(inputs, optional, pruned(body), names, outputs, nodes)
+        resorted = authorship.sorts_nodes(self.model.producer_name)
+        return Program(inputs, optional, pruned(body), names, outputs, nodes, resorted)
 
     def block(self, graph: ir.Graph, inputs: tuple[Expression, ...] = ()) -> Block:
         """A graph's statements and results, with its inputs bound to `inputs`."""

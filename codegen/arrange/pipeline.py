@@ -22,6 +22,7 @@ from burnish.codegen.arrange.merge.words import common_words, renamed
 from burnish.codegen.arrange.recover.beside import structure_beside
 from burnish.codegen.arrange.recover.structure import structure
 from burnish.codegen.arrange.rerolling.jump_threading import threaded
+from burnish.codegen.arrange.scopes.biases import place_by_biases
 from burnish.codegen.arrange.scopes.group_kind import module_scope
 from burnish.codegen.arrange.scopes.grouping import every_weight, holds_weights, leaves
 from burnish.codegen.arrange.scopes.hoisting import hoist
@@ -39,6 +40,7 @@ from burnish.codegen.names.identifier import Identifier, Names
 from burnish.codegen.program import (
     Block,
     ClassPlan,
+    Flow,
     Layer,
     Plan,
     Program,
@@ -141,6 +143,8 @@ def read_scopes(program: Program, facts: Facts) -> None:
         )
     if facts.flat:
         facts.explain("scopes: ignored, one flat class was requested")
+    else:
+        place_by_biases(program.body.statements, Flow(program.body))
 
 
 def recover_structure(program: Program, facts: Facts) -> None:

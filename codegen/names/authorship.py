@@ -68,6 +68,11 @@ def is_by_pytorch(producer: str | None) -> bool:
     return (producer or "").lower() in ("pytorch", "burnish")
 
 
+def sorts_nodes(producer: str | None) -> bool:
+    """Whether this producer writes the nodes of others in an order of its own."""
+    return producer == "onnx.quantize"  # onnxruntime's quantizer
+
+
 def is_path(name: str) -> bool:
     """Whether it is spelled as an author's path: "scale", "encoder.fc.weight"."""
     return _PATH.fullmatch(name) is not None

@@ -25,6 +25,7 @@ class Program:
     """A whole model: inputs in order, a body, names and shapes of outputs.
 
     unknown: operators that methods stand for, and the names of their nodes.
+    resorted: a tool has sorted the nodes anew, over the whole graph.
     `str(program)` is its text, one statement a line; weights have no data there.
     """
 
@@ -34,6 +35,7 @@ class Program:
     output_names: list[str]
     outputs: list[tuple[str | None, Shape | None]]
     unknown: dict[str, list[str]] = field(default_factory=dict)
+    resorted: bool = False
 
     def __str__(self) -> str:
         return printed(self)

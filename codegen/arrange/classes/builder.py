@@ -132,6 +132,7 @@ class Builder:
             list(map(replace, program.body.statements)), program.body.results
         )
         self.flat = flat
+        self.resorted = program.resorted
         self.reasons = reasons
         self.table = ClassTable()
         self.built: dict[tuple[object, ...], Submodule | Declined | None] = {}
@@ -151,7 +152,8 @@ class Builder:
     def build(self) -> tuple[list[ClassPlan], list[tuple[str, Weight]]]:
         """The classes, the model last, and the path of every weight."""
         items = grouped(self.block.statements, self.reasons.decide)
-        items = [in_demand(item) for item in items]
+        if self.resorted:
+            items = [in_demand(item) for item in items]
         body = self._body(items, self.block.results, self.hints.weight_uses, {}, ())
         model = body.members.plan("Model", self.inputs, body.block)
         contracts: dict[str, str] = {}

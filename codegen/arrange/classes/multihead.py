@@ -24,7 +24,6 @@ from burnish.codegen.arrange.classes.attention_trial import (
 )
 from burnish.codegen.arrange.classes.interpreter import Untried
 from burnish.codegen.arrange.classes.members import WeightPath
-from burnish.codegen.arrange.scopes.grouping import rounds_input
 from burnish.codegen.program import (
     Assign,
     Call,
@@ -235,5 +234,6 @@ def _fits(layer: Layer) -> bool:
     What rounds its input is a layer of its own: the attention's would round once for
     all of them.
     """
+    rounds = any(name.startswith("on_input") for name in layer.weights)
     transposed = layer.options.get("transposed")
-    return layer.kind == "Linear" and not transposed and not rounds_input(layer)
+    return layer.kind == "Linear" and not transposed and not rounds

@@ -12,27 +12,19 @@ from dataclasses import replace
 from burnish.codegen.arrange.scopes.grouping import (
     Group,
     Item,
-    leaves,
     operands_of,
-    rounds_input,
     statements_of,
     targets_of,
 )
-from burnish.codegen.program import Assign, Layer, Value, demand_order
-
-_SORTED = 2
-"""So many layers that round their inputs as one, in one module, say that a tool was."""
+from burnish.codegen.program import Assign, Value, demand_order
 
 
 def in_demand(item: Item) -> Item:
-    """The item with the groups inside that hold quantized layers in that order."""
+    """The item with the items of each group inside in that order."""
     if not isinstance(item, Group):
         return item
     items = [in_demand(inner) for inner in item.items]
-    layers = [e for i in items for e in leaves(i) if isinstance(e, Layer)]
-    if sum(map(rounds_input, layers)) < _SORTED or not _is_straight(items):
-        return replace(item, items=items)
-    return replace(item, items=_demanded(items))
+    return replace(item, items=_demanded(items) if _is_straight(items) else items)
 
 
 def _is_straight(items: list[Item]) -> bool:

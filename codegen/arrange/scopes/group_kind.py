@@ -77,11 +77,15 @@ def _named_by(layer: Layer) -> tuple[str, ...]:
 
     An exporter that transposes a matrix counts it, and keeps the name of its bias.
     """
-    for weight in layer.weights.values():
-        parts = module_of(weight)
-        if parts and all(part.isidentifier() or part.isdigit() for part in parts):
-            return parts
-    return ()
+    named = map(named_module, layer.weights.values())
+    return next((parts for parts in named if parts), ())
+
+
+def named_module(weight: Weight) -> tuple[str, ...]:
+    """The path of the module that an author's name for a weight tells of, else ()."""
+    parts = module_of(weight)
+    named = all(part.isidentifier() or part.isdigit() for part in parts)
+    return parts if named else ()
 
 
 def is_transparent(group: Group) -> bool:

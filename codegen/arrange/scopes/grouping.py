@@ -243,11 +243,6 @@ def is_rounding(layer: Layer) -> bool:
     return layer.kind == "FakeQuantize"
 
 
-def rounds_input(layer: Layer) -> bool:
-    """Whether it rounds its input, as layers of quantized files do."""
-    return any(name.startswith("on_input") for name in layer.weights)
-
-
 def every_weight(statement: Statement) -> Iterator[Weight]:
     """The weights that it reads, its layers' and others, in order."""
     for expression in leaves(statement):
