@@ -77,8 +77,9 @@ class _Lifter:
         self.opsets = dict(model.opset_imports)
         self.opsets.setdefault("burnish", 1)
         self._by_pytorch = authorship.is_by_pytorch(model.producer_name)
-        placed = sum(map(is_placed, model.graph))  # in PyTorch's way
-        self._nameless = self._by_pytorch or placed > len(model.graph) // 2
+        self._resorted = authorship.sorts_nodes(model.producer_name)
+        placed = sum(map(is_placed, model.graph)) if self._resorted else 0
+        self._nameless = self._by_pytorch or 2 * placed > len(model.graph)
         self.known: dict[ir.Value, Expression] = {}
         self.statements: list[Statement] = []
         self.sizes: dict[Any, Expression] = {}
@@ -135,8 +136,8 @@ class _Lifter:
         outputs = [(_dtype(v), _shape(v)) for v in graph.outputs]
         names = [v.name or "" for v in graph.outputs]
         nodes = self.unknown.nodes
-        resorted = authorship.sorts_nodes(self.model.producer_name)
-        return Program(inputs, optional, pruned(body), names, outputs, nodes, resorted)
+        body = pruned(body)
+        return Program(inputs, optional, body, names, outputs, nodes, self._resorted)
 
     def block(self, graph: ir.Graph, inputs: tuple[Expression, ...] = ()) -> Block:
         """A graph's statements and results, with its inputs bound to `inputs`."""
