@@ -41,6 +41,14 @@ def test_slices(axis, kind, dtype):
     planned(lambda x, i: ops.take_slices(x, i, axis=axis), x, picked)
 
 
+@pytest.mark.parametrize("kind", ["float32", "int64", "bool"])
+@pytest.mark.parametrize("repeats", [(2,), (3, 1), (2, 1, 3, 2), (1, 1, 1), (2, 2, 2)])
+def test_repetitions(repeats, kind):
+    x = drawn(3, 1, 5, dtype=kind)
+    planned(lambda x: ops.tile(x, repeats=repeats), x)
+    planned(lambda x: ops.tile(x.mT, repeats=repeats), x)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_rows_of_an_embedding(dtype):
     planned(nn.Embedding(9, 5), ids(9, 4, 3, dtype=dtype))

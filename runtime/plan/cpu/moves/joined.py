@@ -147,6 +147,24 @@ def see(b: Builder, y: Value, moved: Spot, steps: tuple[int, ...]) -> None:
         b.views[y.place] = moved, steps
 
 
+@lower("tile")
+def tile(b: Builder, node: Node) -> None:
+    """A copy of a view that has an axis of repetitions before each axis."""
+    x, y = node.args[0], node.result
+    _may_move(node, x)
+    spot, distances = b.strided(x)
+    rank, repeats = len(y.shape), node.options["repeats"]
+    times = (1,) * (rank - len(repeats)) + tuple(repeats)
+    sizes = (1,) * (rank - len(x.shape)) + x.shape
+    steps = (0,) * (rank - len(x.shape)) + tuple(distances)
+    spread = b.unnamed_value(
+        tuple(n for p in zip(times, sizes, strict=True) for n in p)
+    )
+    spread.dtype = x.dtype
+    see(b, spread, spot, tuple(n for step in steps for n in (0, step)))
+    b.alias(y, PLAIN, b.spot(spread))
+
+
 @lower("put_at")
 def put_at(b: Builder, node: Node) -> None:
     """Zeros, and x where an index says: the gradient of a view."""
