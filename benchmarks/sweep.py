@@ -39,6 +39,7 @@ _LIMIT = 400
 _TRAINED = {
     "BatchNormalization": (1, 2),
     "Conv": (1, 2),
+    "ConvInteger": (1,),
     "ConvTranspose": (1, 2),
     "GRU": (1, 2, 3),
     "Gather": (0,),
@@ -47,12 +48,14 @@ _TRAINED = {
     "LSTM": (1, 2, 3, 7),
     "LayerNormalization": (1, 2),
     "MatMul": (0, 1),
+    "MatMulInteger": (1,),
     "PRelu": (1,),
     "RNN": (1, 2, 3),
 }
 _HANDS_ON = (
     "Cast",
     "Concat",
+    "DequantizeLinear",
     "Identity",
     "Reshape",
     "Slice",
@@ -60,7 +63,16 @@ _HANDS_ON = (
     "Transpose",
     "Unsqueeze",
 )
-_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16)
+_HELD = (
+    onnx.TensorProto.FLOAT,
+    onnx.TensorProto.DOUBLE,
+    onnx.TensorProto.FLOAT16,
+    onnx.TensorProto.INT8,
+    onnx.TensorProto.UINT8,
+)
+"""Floats, and codes of quantized weights."""
+_NAMED = (".beta", ".bias", ".gamma", ".weight")
+"""How an author calls what an Add or a Mul trains: a norm in pieces, a layer's bias."""
 
 
 @dataclass
@@ -231,22 +243,36 @@ def nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def trainable(graph: onnx.GraphProto) -> int:
-    """Elements of floating-point tensors that stand where a layer has its weights.
+    """Elements of tensors that stand where a layer has its weights.
 
     Tensors of initializers, Constant and ConstantOfShape nodes at every depth, also
     through nodes that only change their form or join them, such as the gates of an
-    LSTM. What its author's name calls a buffer is none of them.
+    LSTM; those that are added to a product, and what an author's name calls a weight or
+    a bias. What it calls a buffer is none of them.
     """
     sizes: dict[str, int] = {}
     through: dict[str, tuple[str, ...]] = {}
     collect(graph, sizes, through)
+    products = {n.output[0] for n in nodes_of(graph) if n.op_type == "MatMul"}
     read: set[str] = set()
     for node in nodes_of(graph):
-        for place in _TRAINED.get(node.op_type, ()):
+        for place in trained_places(node, products):
             if place < len(node.input):
                 origins = set(origins_of(node.input[place], through))
                 read |= origins if origins <= sizes.keys() else set()
     return sum(sizes[n] for n in read if not n.endswith("_buffer"))
+
+
+def trained_places(node: onnx.NodeProto, products: set[str]) -> tuple[int, ...]:
+    """Which inputs of a node are trained where they are constants."""
+    if node.op_type not in ("Add", "Mul"):
+        return _TRAINED.get(node.op_type, ())
+    return tuple(
+        place
+        for place in (0, 1)
+        if node.input[place].endswith(_NAMED)
+        or (node.op_type == "Add" and node.input[1 - place] in products)
+    )
 
 
 def origins_of(name: str, through: dict[str, tuple[str, ...]]) -> Iterator[str]:
@@ -260,10 +286,10 @@ def origins_of(name: str, through: dict[str, tuple[str, ...]]) -> Iterator[str]:
 def collect(
     graph: onnx.GraphProto, sizes: dict[str, int], through: dict[str, tuple[str, ...]]
 ) -> None:
-    """The sizes of the floating-point constants, and what hands one on."""
+    """The sizes of the constants that may be weights, and what hands one on."""
 
     def add(name: str, tensor: onnx.TensorProto) -> None:
-        if tensor.data_type in _FLOATS:
+        if tensor.data_type in _HELD:
             sizes[name] = int(np.prod(tensor.dims))
 
     for tensor in graph.initializer:

@@ -68,11 +68,17 @@ def test_what_an_optimizer_would_train_is_counted_at_every_depth(sweep):
         helper.make_node("If", ["c"], ["h"], then_branch=branch, else_branch=branch),
         helper.make_node("Transpose", ["second"], ["turned"]),
         helper.make_node("MatMul", ["h", "turned"], ["z"]),
-        helper.make_node("Mul", ["z", "factor"], ["out"]),
+        helper.make_node("Add", ["shift", "z"], ["s"]),
+        helper.make_node("Mul", ["s", "factor"], ["m"]),
+        helper.make_node("Mul", ["m", "norm.weight"], ["n"]),
+        helper.make_node("DequantizeLinear", ["codes", "one"], ["floats"]),
+        helper.make_node("MatMul", ["n", "floats"], ["out"]),
     ]
-    weights = [held("second", 5, 3), held("factor", 7)]
+    codes = numpy_helper.from_array(np.ones((5, 2), np.int8), "codes")
+    weights = [held("second", 5, 3), held("factor", 7), held("shift", 5), codes]
+    weights += [held("norm.weight", 5), held("one")]
     made = helper.make_graph(nodes, "g", [x], [y], weights)
-    assert sweep.trainable(made) == 4 * 3 + 5 * 3
+    assert sweep.trainable(made) == 4 * 3 + 5 * 3 + 5 + 5 + 5 * 2
 
 
 @pytest.mark.oracle
