@@ -54,7 +54,8 @@ def without_unread_rows(program: Program) -> None:
     """Compute only the rows that are read, where that is at most half of them."""
     work = _Work(program)
     if work.rows:
-        program.replace(work.calls(), work.places)
+        written = _Written(work, program)
+        program.replace(written.calls, written.places)
 
 
 class _Work:
@@ -66,8 +67,7 @@ class _Work:
     """
 
     def __init__(self, program: Program):
-        self._program, self._fixed = program, program.fixed
-        self.places = program.places
+        self._fixed = program.fixed
         self._calls = [line.call for line in program.lines]
         self.rows: dict[int, _Rows] = {}
         self._sparse: dict[int, _Rows] = {}
@@ -170,64 +170,96 @@ class _Work:
             return ref is call.args[0]
         return self._has_rows(ref, rows)
 
-    def calls(self) -> list[Call]:
-        """The program's calls with those of rows in their place."""
-        made: list[Call] = []
-        some: dict[tuple[int, str], Ref] = {}  # of a value and an index
-        whole: set[int] = set()  # places of values with zeros that are made
+    def zeros_beside(self, ref: Ref) -> _Rows | None:
+        """The rows beside which a value is zero; None where it has no such."""
+        return self._sparse.get(ref.place)
 
-        def rows_of(ref: Ref, rows: _Rows) -> Ref:
-            key = ref.place, str(rows.part)
-            if key not in some:
-                fill(ref)
-                some[key] = self._new(ref, rows)
-                made.append(_call(getitem, ref, {"index": rows.part}, some[key]))
-            return some[key]
+    def head(self, ref: Ref) -> int | None:
+        """The call that reads the rows of a value that is computed for them alone."""
+        return None if ref.place in self._sparse else self._heads.get(ref.place)
 
-        def fill(value: Any) -> None:
-            for ref in refs(value):
-                rows = self._sparse.get(ref.place)
-                if rows is not None and ref.place not in whole:
-                    whole.add(ref.place)
-                    options = {"index": rows.part, "shape": ref.shape}
-                    made.append(_call(put_at, rows_of(ref, rows), options, ref))
+    def given(self, call: Call, rows: _Rows) -> list[bool]:
+        """Which arguments of such a call are of rows."""
+        return [
+            isinstance(arg, Ref) and self._is_given(arg, call, rows)
+            for arg in call.args
+        ]
 
-        dropped = set()
-        for i, call in enumerate(self._calls):
-            rows, first = self.rows.get(i), call.results
-            if i in dropped:
+
+class _Written:
+    """A program's calls, with those of rows in their place.
+
+    places: how many places of values there are.
+    """
+
+    def __init__(self, work: _Work, program: Program):
+        self.calls: list[Call] = []
+        self.places = program.places
+        self._work = work
+        self._some: dict[tuple[int, str], Ref] = {}  # of a value and an index
+        self._whole: set[int] = set()  # places of values with zeros that are made
+        self._dropped: set[int] = set()
+        lines = [line.call for line in program.lines]
+        for i, call in enumerate(lines):
+            rows = work.rows.get(i)
+            if i in self._dropped:
                 continue
             if rows is None:
-                fill((call.args, call.options))
-                read, put = _rows_of(call, "getitem"), _rows_of(call, "put_at")
-                if put is not None:
-                    some[first.place, str(put.part)] = call.args[0]
-                    continue
-                made.append(call)
-                if read is not None:
-                    some.setdefault((call.args[0].place, str(read.part)), first)
-                continue
-            args = []
-            for arg in call.args:
-                is_given = isinstance(arg, Ref) and self._is_given(arg, call, rows)
-                args.append(rows_of(arg, rows) if is_given else arg)
-            fill(args)
-            is_one = isinstance(first, Ref)
-            results = [first] if is_one else [*first]
-            if results[0] is not None:
-                place = results[0].place
-                head = self._heads.get(place)
-                if head is not None and place not in self._sparse:
-                    dropped.add(head)
-                    results[0] = self._calls[head].results
-                else:
-                    results[0] = self._new(results[0], rows)
-                some[place, str(rows.part)] = results[0]
-            kind = type(first)
-            own = results[0] if is_one else kind(results)
-            made.append(call._replace(args=tuple(args), results=own))
-        fill(self._program.results)
-        return made
+                self._write(call)
+            else:
+                self._write_rows(call, rows, lines)
+        self._fill(program.results)
+
+    def _write(self, call: Call) -> None:
+        self._fill((call.args, call.options))
+        read, put = _rows_of(call, "getitem"), _rows_of(call, "put_at")
+        if put is not None:  # written where somebody reads all of it
+            self._some[call.results.place, str(put.part)] = call.args[0]
+            return
+        self.calls.append(call)
+        if read is not None:
+            key = call.args[0].place, str(read.part)
+            self._some.setdefault(key, call.results)
+
+    def _write_rows(self, call: Call, rows: _Rows, lines: list[Call]) -> None:
+        args = [
+            self._rows(arg, rows) if is_given else arg
+            for arg, is_given in zip(
+                call.args, self._work.given(call, rows), strict=True
+            )
+        ]
+        self._fill(args)
+        is_one = isinstance(call.results, Ref)
+        results = [call.results] if is_one else [*call.results]
+        if (first := results[0]) is not None:
+            head = self._work.head(first)
+            if head is None:
+                results[0] = self._new(first, rows)
+            else:
+                self._dropped.add(head)
+                results[0] = lines[head].results
+            self._some[first.place, str(rows.part)] = results[0]
+        own = results[0] if is_one else type(call.results)(results)
+        self.calls.append(call._replace(args=tuple(args), results=own))
+
+    def _rows(self, ref: Ref, rows: _Rows) -> Ref:
+        """These rows of a value, read where that has not been done."""
+        key = ref.place, str(rows.part)
+        if key not in self._some:
+            self._fill(ref)
+            self._some[key] = self._new(ref, rows)
+            options = {"index": rows.part}
+            self.calls.append(_call(getitem, ref, options, self._some[key]))
+        return self._some[key]
+
+    def _fill(self, value: Any) -> None:
+        """Write the values with zeros among these where that has not been done."""
+        for ref in refs(value):
+            rows = self._work.zeros_beside(ref)
+            if rows is not None and ref.place not in self._whole:
+                self._whole.add(ref.place)
+                options = {"index": rows.part, "shape": ref.shape}
+                self.calls.append(_call(put_at, self._rows(ref, rows), options, ref))
 
     def _new(self, ref: Ref, rows: _Rows) -> Ref:
         """A place for these rows of a value."""
