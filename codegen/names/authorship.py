@@ -20,6 +20,8 @@ _EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+(\d+_\d+)?_cast(_\d+
 _PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
 #: Values that Paddle2ONNX made: "p2o.pd_op.reshape.0.0", "auto.cast.3".
 _PADDLES_VALUE = re.compile(r"(p2o|auto\.cast|helper)\.")
+#: Those that stand for what an operator says: the factor of a `scale`.
+_PADDLES_CONSTANT = re.compile(r"(helper\.constant|p2o\.pd_op\.full)\.\d")
 _PATH = re.compile(r"[A-Za-z_]\w*|\w+(\.\w+)+", re.ASCII)
 _SHORT = re.compile(r"[a-z]{0,2}_?\d+$")
 _OUTPUT = re.compile(r"_output_\d+(_\d+)*$")
@@ -101,6 +103,11 @@ def is_paddles_parameter(name: str) -> bool:
 def is_paddles_value(name: str) -> bool:
     """Whether PaddlePaddle's exporter counted a value: "p2o.pd_op.reshape.0.0"."""
     return _PADDLES_VALUE.match(name) is not None
+
+
+def is_paddles_constant(name: str) -> bool:
+    """Whether PaddlePaddle's exporter made it of a number in an operator."""
+    return _PADDLES_CONSTANT.match(name) is not None
 
 
 def is_made(name: str) -> bool:

@@ -164,6 +164,17 @@ def _is_angles(value: ir.Value) -> bool:
     )
 
 
+def _is_paddles_factor(value: ir.Value) -> bool:
+    """Whether a number is what PaddlePaddle's operator says, cast to its input's type.
+
+    A weight of float16 is cast too: a factor alone is none.
+    """
+    name = value.name or ""
+    scales = all(node.op_type in ("Div", "Mul") for node, _ in value.uses())
+    cast = authorship.is_paddles_value(name) and "cast" in name
+    return authorship.is_paddles_constant(name) or (cast and scales)
+
+
 def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
     """Whether torch's exporter made the tensor: a counted name, no weight's use.
 
@@ -179,6 +190,8 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
         users = {node.op_type for node, _ in value.uses()}
         if tensor.size == 1 or (users and users <= _SUMS):
             return True
+    if tensor.size == 1 and _is_paddles_factor(value):
+        return True
     counted = _NUMBERED.match(value.name or "") is not None
     if len(tensor.shape) == 0 and (
         counted or authorship.is_tensorflows(value.name or "")

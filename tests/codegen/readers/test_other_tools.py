@@ -12,10 +12,12 @@ import onnx
 import pytest
 from onnx import TensorProto as T
 from onnx import helper as h
+from onnx import numpy_helper
 
 from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.errors import ReadError
 from tests.codegen.readers.hostile import N, floats, info, ints, model
+from tests.harness.source import source_of
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
 
@@ -161,6 +163,32 @@ def test_a_body_that_declares_what_nobody_has():
     )
     with pytest.raises(ReadError, match=r"'again' \(Loop\): expected .* got 'lost'"):
         ours(made, {"x": X})
+
+
+# --- numbers in PaddlePaddle's operators ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "trains"),
+    [
+        ("Mul", "helper.constant.3", False),
+        ("Add", "helper.constant.3", False),
+        ("Add", "p2o.pd_op.full.0.0", False),
+        ("Mul", "auto.cast.6", False),
+        ("Add", "auto.cast.6", True),  # a bias of float16
+        ("Mul", "p2o.pd_op.reshape.0.0", True),
+        ("Mul", "my_layer_0.w_0", True),
+    ],
+)
+def test_a_number_of_paddle_s_operator_is_no_parameter(kind, name, trains, tmp_path):
+    factor = numpy_helper.from_array(np.array([0.35], np.float32), name)
+    made = model(
+        [N(kind, ["x", name], ["y"])], [info("x", [2, 3, 4])], tensors=[factor]
+    )
+    expected = X * np.float32(0.35) if kind == "Mul" else X + np.float32(0.35)
+    text, run = source_of(made, tmp_path)
+    np.testing.assert_allclose(np.asarray(run(X)), expected, 1e-6)
+    assert ("nn.Param(" in text) is trains
 
 
 # --- scalars where a list is asked for ---
