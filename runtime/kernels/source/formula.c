@@ -28,8 +28,9 @@ static void one_tile(const formula_record *r, const call *c, const clipping *by,
         if (n < TILE) memcpy(tile, state, 4 * (size_t)n);
     }
     const instruction *code = at(c, r->code);
+    static const int64_t each[3] = {-1, -1, -1};
     for (const instruction *s = code; s < code + r->steps; s++)
-        step(s, w->at[s->a], w->at[s->b], w->at[s->c], w->at[s->out], n);
+        step(s, w->at[s->a], w->at[s->b], w->at[s->c], each, w->at[s->out], n);
     memcpy((float *)at(c, r->out) + start, w->tiles[NEW], 4 * (size_t)n);
     for (int64_t s = 0; s < r->slots; s++)
         if (n < TILE)

@@ -15,12 +15,12 @@ static int is_drawn(const operand *o) {
 }
 
 // size: of all planes. places: of drawn operands in a plane's mask; bases: of the others,
-// and of the result.
+// and of the result. along: 0 for registers of equal numbers, else -1.
 typedef struct {
     int64_t size;
     const operand *operands;
     char *bases[REGISTERS + 1];
-    int64_t places[REGISTERS];
+    int64_t places[REGISTERS], along[REGISTERS];
     round_keys keys[REGISTERS];
     float tiles[REGISTERS][TILE];
 } plane;
@@ -121,7 +121,8 @@ static void one_tile(const program_record *r, const call *c, plane *p, int64_t u
         float *out = tiles[s->out];
         if (is_direct && s->out == r->result) out = to;
         if (is_direct && s->out == r->other) out = other_to;
-        step(s, registers[s->a], registers[s->b], registers[s->c], out, n);
+        const int64_t along[3] = {p->along[s->a], p->along[s->b], p->along[s->c]};
+        step(s, registers[s->a], registers[s->b], registers[s->c], along, out, n);
         registers[s->out] = out;
     }
     const float *result = registers[r->result];
@@ -148,6 +149,8 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
     plane p;
     p.operands = at(c, r->table);
     p.size = planes * size;
+    for (int64_t i = 0; i < REGISTERS; i++)
+        p.along[i] = -(i >= r->operands || p.operands[i].mode != READ_ONE);
     for (int64_t i = 0; i < r->operands; i++)
         if (is_drawn(p.operands + i))
             spread_key(*(const uint64_t *)at(c, p.operands[i].array), p.keys[i]);

@@ -39,8 +39,9 @@ enum { AT_ONCE = 4 };
         store(out + i, (expression));        \
     }                                        \
     break;
-#define OF_PLACE(p)                                            \
-    vec x = load(a + (p)), y = load(b + (p)), z = load(c + (p)); \
+#define OF_PLACE(p)                                                    \
+    vec x = load(a + ((p)&along[0])), y = load(b + ((p)&along[1])),    \
+        z = load(c + ((p)&along[2]));                                  \
     (void)x, (void)y, (void)z;
 #define TRUTH(condition) EVERY(choose((ivec)(condition), all(1), all(0)))
 #define EACH_ACTIVATED(act)                                                        \
@@ -61,8 +62,10 @@ enum { AT_ONCE = 4 };
     for (int64_t i = 0; i < n; i++) out[i] = (expression);   \
     break;
 
+// along: -1 for each tile of a, b and c, 0 for one of equal numbers. Of those one vector is
+// read: reads all over a tile wait for stores whose addresses have the same lower bits.
 static void step(const instruction *s, const float *a, const float *b, const float *c,
-                 float *out, int64_t n) {
+                 const int64_t *along, float *out, int64_t n) {
     const float low = (float)s->low, high = (float)s->high;
     switch (s->op) {
     case DO_ADD: EVERY(x + y)
