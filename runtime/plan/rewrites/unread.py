@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnish._engine.pytree import leaves
 from burnish.capture import Program
 from burnish.capture.gradients import Pull
 from burnish.capture.line import refs
@@ -144,18 +145,20 @@ class _Work:
         if name in _LAYERS:
             options = {**function.defaults, **options}
             is_last = options.get("axis", -1) == -1
+            behind = args[2:] if name == "linear" else args[1:]
+            same = all(len(each.shape) < 2 for each in _arrays(behind))
             others = [ref for ref in refs(args[1:]) if ref.place not in self._fixed]
-            return is_last and not others and self._has_rows(first, rows)
+            return is_last and same and not others and self._has_rows(first, rows)
         if name in _UNARY:
-            return len(refs(args)) == 1 and self._has_rows(first, rows)
+            return len(_arrays(args)) == 1 and self._has_rows(first, rows)
         if name not in _BINARY:
             return False
-        tensors = refs(args)
-        width = max((ref.shape[-1:] for ref in tensors), default=())
-        return any(rows.holds(ref) for ref in tensors) and all(
-            len(ref.shape) < 2
-            or (self._has_rows(ref, rows) and ref.shape[-1:] == width)
-            for ref in tensors
+        arrays = _arrays(args)
+        width = max((each.shape[-1:] for each in arrays), default=())
+        return any(rows.holds(each) for each in arrays) and all(
+            len(each.shape) < 2
+            or (self._has_rows(each, rows) and each.shape[-1:] == width)
+            for each in arrays
         )
 
     def _has_rows(self, item: Any, rows: _Rows) -> bool:
@@ -269,6 +272,11 @@ class _Written:
 
 def _call(function: Any, arg: Ref, options: dict[str, Any], result: Ref) -> Call:
     return Call(function, (arg,), options, result, paused=False, always=False)
+
+
+def _arrays(args: Any) -> list[Any]:
+    """The values among arguments, and the arrays of NumPy, which stay as they are."""
+    return [each for each in leaves(args) if hasattr(each, "shape")]
 
 
 def _name(call: Call) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 import burnish
 from burnish import Tensor, nn, ops, optim
+from burnish.ops.normalization import layer_norm_from
 from tests.runtime.plan.checks import check, same
 
 RANDOM = np.random.default_rng(3)
@@ -107,11 +108,13 @@ class Read(nn.Module):
 
     def __init__(self, of):
         self.of, self.first, self.second = of, nn.Linear(16, 16), nn.Linear(16, 4)
+        self.scale = nn.Param(RANDOM.standard_normal((8, 4)).astype(np.float32))
 
     def forward(self, x):
         return self.of(self, x)
 
 
+TABLE = RANDOM.standard_normal((8, 16)).astype(np.float32)
 OTHERS = {
     "all rows as well": lambda m, x: ((y := m.second(m.first(x)))[:, 0] + y.mean(1),),
     "two kinds of rows": lambda m, x: (y := m.second(m.first(x)))[:, 0] + y[:, 1],
@@ -125,6 +128,11 @@ OTHERS = {
     "other rows inside": lambda m, x: m.second(m.first(x)[:, :2])[:, 0],
     "columns of a matrix": lambda m, x: (m.second(x) @ m.second.weight)[:, 0],
     "of broadcast sums": lambda m, x: (m.first(x) + m.first(x)[:, :1])[:, 0],
+    "an array of NumPy": lambda m, x: m.second(m.first(x) + TABLE)[:, 0],
+    "an array of NumPy first": lambda m, x: ops.sub(TABLE, m.first(x))[:, 1:3],
+    "a norm with weights of rows": lambda m, x: layer_norm_from(
+        m.second(m.first(x)), m.scale
+    )[:, 3],
     "a table of rows": lambda m, x: (m.first(x) + m.first.weight[:8])[:, 2],
 }
 

@@ -53,6 +53,7 @@ def layer_norm(b: Builder, node: Node) -> None:
     width = math.prod(shape)
     spots = []
     for scale in (*scales, None)[:2]:
+        need(scale is None or len(scale.shape) <= len(shape), "its weight has rows")
         if isinstance(scale, Constant):
             scale = scale.then(
                 lambda a: np.ascontiguousarray(np.broadcast_to(a, shape)).reshape(-1)
