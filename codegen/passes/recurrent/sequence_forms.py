@@ -38,8 +38,18 @@ def _of_a_sequence(product: Product | None) -> Product | None:
     """The product, of the row of a sequence or of all of it."""
     if product is None or product.turn is not None:
         return product
-    row = None if scope_of(product.node) else _row(product.value)
+    row = None if _is_an_authors(product.node) else _row(product.value)
     return None if row is None else replace(product, value=row[0], turn=row[1])
+
+
+def _is_an_authors(node: ir.Node) -> bool:
+    """Whether a step is of a module, and that of no layer that has a cell as its own.
+
+    Keras has them: the `lstm_cell` of a `lstm`.
+    """
+    scope = scope_of(node)
+    own = len(scope) > 1 and scope[-1].name == f"{scope[-2].name}_cell"
+    return bool(scope) and not own
 
 
 def _row(value: ir.Value) -> tuple[ir.Value, int] | None:

@@ -1,8 +1,9 @@
 """Steps of one recurrent layer, written out one after the other, become the layer.
 
 Keras' layers on PyTorch's backend are exported so: one product of the whole sequence
-with the kernel, whose rows the steps read in turn, or a product with each row. An
-author's loop over a cell has a product in the cell's module, and stays a loop.
+with the kernel, whose rows the steps read in turn, or a product with each row; on
+TensorFlow the products are in the cell that a layer has as its own. An author's loop
+over a cell has a product in the cell's module, and stays a loop.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from burnish.codegen.passes.recurrent.cells import Cell
 from burnish.codegen.passes.recurrent.sequence_forms import layer_step_of
 from burnish.codegen.passes.recurrent.step_forms import Product, Step
 from burnish.codegen.passes.recurrent.written import written
+from burnish.codegen.scopes import scope_of, write_scope
 
 _PLACES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """The places of ONNX's gates (i o f c; z r h) among PyTorch's (i f g o; r z n)."""
@@ -170,6 +172,9 @@ def _write(model: ir.Model, steps: list[Step]) -> None:
     first, last = steps[0], steps[-1]
     sequence, graph = first.of_x.value, g.owner(first.root)
     made = written(model, first.of_h.node, sequence, _cell(first), first.states)
+    if scope := scope_of(first.of_h.node):  # the cell's: the layer has it
+        for node in made.nodes:
+            write_scope(node, scope[:-1])
     stack = _stack(steps)
     removed = [*_inner(steps), *stack]
     old, new = list(last.results), list(made.ends)

@@ -142,12 +142,21 @@ def test_a_step_that_transposes_the_matrix_stays() -> None:
     stays(steps(SPLIT + turned + LAST, x=f"{TIME},{BATCH},{HIDDEN}"), "nn.RNN(")
 
 
-def test_steps_of_a_module_stay_its_authors_loop() -> None:
+def _in_module(path: str) -> Any:
     model = steps(SPLIT + RNN + LAST)
     for node in model.graph.node:
         if node.op_type in ("Add", "MatMul", "Tanh"):
-            node.name = f"/cell/{node.output[0]}"
-    stays(model, "nn.RNN(")
+            node.name = f"/{path}/{node.output[0]}"
+    return model
+
+
+@pytest.mark.parametrize("path", ["cell", "encoder/cell", "lstm/gru_cell"])
+def test_steps_of_a_module_stay_its_authors_loop(path: str) -> None:
+    stays(_in_module(path), "nn.RNN(")
+
+
+def test_steps_of_a_cell_that_a_layer_has_as_its_own_are_the_layer() -> None:
+    becomes(_in_module("simple_rnn/simple_rnn_cell"), "self.simple_rnn = nn.RNN(3, 4)")
 
 
 def test_a_layer_whose_input_is_of_its_own_size_knows_its_sequence() -> None:
