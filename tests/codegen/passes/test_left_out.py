@@ -119,6 +119,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
     ),
     "recurrent_loops": lambda: loops.loop_over_time("RNN"),
     "loop_states": states.masked,
+    "same_states": states.fixed,
     "unrolled_layers": lambda: unrolled.steps(unrolled.LAYERS["GRU, every h"][0]),
     "recurrent_steps": lambda: steps.written_step(steps.STEPS["LSTM"][0]),
     "stack_recurrent": lambda: form(

@@ -169,7 +169,8 @@ masked (float[5, N, 4] x, bool[5, N, 1] mask) => (float[5, N, 4] y, float[N, 4] 
 )
 
 
-def _fixed(text: str = FIXED, **changed: object) -> onnx.ModelProto:
+def fixed(text: str = FIXED, **changed: object) -> onnx.ModelProto:
+    """The model of a text, with its weights."""
     model = onnx.parser.parse_model(text)
     values = {
         "W": floats(4, 4),
@@ -199,7 +200,7 @@ def _fixed_source(model: onnx.ModelProto, folder: Path) -> str:
 
 
 def test_a_while_up_to_a_number_is_a_for_with_one_state(tmp_path: Path) -> None:
-    text = _fixed_source(_fixed(), tmp_path)
+    text = _fixed_source(fixed(), tmp_path)
     assert "range(5)" in text, text
     assert text.count("ops.where") == 1, text
     assert text.count("Tensor.zeros") == 1, text
@@ -212,7 +213,7 @@ def test_a_while_up_to_a_number_is_a_for_with_one_state(tmp_path: Path) -> None:
 def test_other_numbers_stay_conditions(
     changed: dict[str, object], tmp_path: Path
 ) -> None:
-    text, _ = source_of(_fixed(**changed), tmp_path)
+    text, _ = source_of(fixed(**changed), tmp_path)
     assert "range(5)" not in text, text
 
 
@@ -226,7 +227,7 @@ def test_other_numbers_stay_conditions(
 )
 def test_states_that_differ_stay_two(old: str, new: str, tmp_path: Path) -> None:
     assert old in FIXED
-    text = _fixed_source(_fixed(FIXED.replace(old, new)), tmp_path)
+    text = _fixed_source(fixed(FIXED.replace(old, new)), tmp_path)
     assert text.count("ops.where") == 2, text
 
 
@@ -235,10 +236,10 @@ def test_sizes_that_rounds_keep_are_known_inside_and_behind(tmp_path: Path) -> N
     text = FIXED.replace("each = Identity(Select_1)", "each = Shape(Select_1)")
     text = text.replace("float[K, 4] each", "int64[2] each")
     text = text.replace("float[5, N, 4] y", "int64[5, 2] y")
-    source, made = source_of(_fixed(text), tmp_path)
+    source, made = source_of(fixed(text), tmp_path)
     assert "batch" in source or ".shape[1]" in source, source
     x, mask = floats(5, 3, 4, seed=2), np.ones((5, 3, 1), bool)
     assert np.asarray(made(x, mask)[0]).tolist() == [[3, 4]] * 5
     grown = text.replace("Where(kept, state, o)", "Concat<axis = 0>(o, state)")
-    _, made = source_of(_fixed(grown), tmp_path)
+    _, made = source_of(fixed(grown), tmp_path)
     assert np.asarray(made(x, mask)[0])[:, 0].tolist() == [6, 9, 12, 15, 18]
