@@ -44,8 +44,8 @@ from burnish.plan.cuda import (
 from burnish.plan.plan import Plan, may_be_off
 from burnish.plan.quick import Checked
 from burnish.plan.shown import explained, listed, listed_way
-from burnish.plan.steps import Steps
-from burnish.plan.training import TrainingPlan
+from burnish.plan.stepping.steps import Steps
+from burnish.plan.stepping.training import TrainingPlan
 from burnish.planned.space import Fault
 from burnish.tensor import Tensor
 

@@ -7,8 +7,6 @@ from burnish.plan.cpu import (
     elementwise,
     float16,
     recurrent,
-    support_vectors,
-    trees,
     updates,
     whole,
 )
@@ -25,6 +23,7 @@ from burnish.plan.cpu.lowbit.rounding import moved
 from burnish.plan.cpu.lowbit.sequences import rounded_sequences
 from burnish.plan.cpu.lowbit.sums import sum_of_codes
 from burnish.plan.cpu.memory import Memory, placed
+from burnish.plan.cpu.ml import support_vectors, trees
 from burnish.plan.cpu.moves import along, gather, joined, lookup
 from burnish.plan.cpu.moves.sampled import SamplingTape
 from burnish.plan.cpu.products import batched, einsum, fourier

@@ -15,7 +15,7 @@ from burnish.kernels import library, num_threads
 from burnish.nn.core.module import Module
 from burnish.plan.arguments import any_numbers, numbers_in
 from burnish.plan.cuda import Home, StepPlan
-from burnish.plan.training import TrainingPlan
+from burnish.plan.stepping.training import TrainingPlan
 
 
 class Refused:

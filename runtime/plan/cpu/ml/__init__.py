@@ -1,0 +1,1 @@
+"""Lowering of estimators: ensembles of decision trees, support vector machines."""
