@@ -78,6 +78,16 @@ def test_a_plan_is_as_near_to_the_truth_as_the_plain_call(threads):
             id="from integers",
         ),
         pytest.param(lambda x: x > 0.5, drawn(33), id="to truth"),
+        pytest.param(
+            lambda x: (x == 0.1, x > 0.3, x != 0.2, ops.hard_tanh(x, -0.1, 0.3) == x),
+            Tensor(np.array([0.1, 0.2, 0.3, -0.1], np.float16)),
+            id="beside numbers that float16 rounds",
+        ),
+        pytest.param(
+            lambda x: (x.to("float32") == 0.1, x < 1e6, x / 1e-9),
+            Tensor(np.array([0.1, 0.2, np.inf, -np.inf], np.float16)),
+            id="beside numbers that it does not round",
+        ),
         pytest.param(lambda x: (x.mT, x.reshape(-1), x), drawn(5, 7), id="moved"),
         pytest.param(
             lambda x: (x.mT.relu(), ops.sort(x), x.relu()),
