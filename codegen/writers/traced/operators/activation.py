@@ -55,6 +55,11 @@ def log_sigmoid(emit: Emitter, x: Any) -> Any:
 @writes("glu")
 def glu(emit: Emitter, x: Any, axis: int = -1) -> Any:
     a, b = emit("Split", x, outputs=2, axis=axis, num_outputs=2)
+    return sigmoid_gate(emit, a, b)
+
+
+@writes("sigmoid_gate")
+def sigmoid_gate(emit: Emitter, a: Any, b: Any) -> Any:
     return emit("Mul", a, emit("Sigmoid", b))
 
 
