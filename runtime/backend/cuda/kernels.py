@@ -46,6 +46,14 @@ def kernel(template: str, chip: str = "", **values: Any) -> Any:
     return cupy.RawKernel(code, template, options=options)
 
 
+def bound(template: str, **values: Any) -> Any:
+    """The same for the current GPU alone, which a launch does not look for.
+
+    It is compiled at once: for what `calls` remembers, which is of one GPU.
+    """
+    return kernel(template, **values).kernel
+
+
 def is_hopper() -> bool:
     """Whether the current GPU takes kernels for "sm_90a"."""
     return _capability() == "90"

@@ -7,7 +7,12 @@ from math import prod
 
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.calls import called, once
-from burnish.backend.cuda.convolution import convolution, depthwise, windows
+from burnish.backend.cuda.convolution import (
+    convolution,
+    depthwise,
+    few_channels,
+    windows,
+)
 from burnish.backend.cuda.elementwise import fused
 from burnish.backend.cuda.norms import rows
 from burnish.backend.cuda.products import cublaslt
@@ -28,6 +33,9 @@ def _(x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
         return lambda x, weight, bias=None: depthwise.depthwise(
             x, depthwise.taps(weight), w, bias
         )
+    biased = bias is not None
+    if groups == 1 and (own := few_channels.prepared(x, weight, w, biased=biased)):
+        return own
     if convolution.pays(x, groups):
         product = partial(_by_cudnn, w=w, groups=groups)
     elif groups != 1:
@@ -138,6 +146,8 @@ def _input_gradient(g, weight, *, sizes, padding, stride=1, dilation=1, groups=1
     sizes = tuple(sizes)
     if groups > 1 and (own := _by_channel(g, weight, w, sizes, groups)) is not None:
         return own
+    if groups == 1 and (own := few_channels.prepared_gradient(g, weight, w, sizes)):
+        return own
     pays = convolution.pays(g, groups)
     if groups > 1 and not pays:
         return None
@@ -206,6 +216,8 @@ def _weight_gradient(x, g, *, kernel, padding, stride=1, dilation=1, groups=1):
     if not alike(x, g):
         return None
     w = conv.window_of(g, kernel, stride, padding, dilation)
+    if groups == 1 and (own := few_channels.prepared_slopes(x, g, w)):
+        return own
     is_thin = groups == 1 and x.shape[1] <= _THIN and x.dtype.char == "f"
     pays = convolution.pays(x, groups) and not is_thin
     if groups > 1 and not pays:

@@ -56,9 +56,11 @@ def _(g, y, x, weight, bias=None, *, needed):
     def to_weight():
         if g.ndim < 2 or not g.size:
             return None
+        run = once(cublaslt.prepared_slopes)
+        if g.ndim == 2:
+            return lambda g, y, x, weight, bias=None: run(g, x)
         g_shape, x_shape = ((prod(a.shape[:-1]), a.shape[-1]) for a in (g, x))
         turned = layout.prepared_reshape(x, x_shape)
-        run = once(cublaslt.prepared_slopes)
         return lambda g, y, x, weight, bias=None: run(g.reshape(g_shape), turned(x))
 
     def to_bias():

@@ -417,7 +417,7 @@ def test_a_pointwise_transposed_convolution_with_output_padding():
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("sizes", [(17,), (9, 11), (5, 6, 7)])
 def test_windows_are_counted_in_32_and_64_bits(sizes, is_long, monkeypatch):
-    monkeypatch.setattr(windows, "_NUMBERED", 0 if is_long else 1 << 31)
+    monkeypatch.setattr(windows, "NUMBERED", 0 if is_long else 1 << 31)
     x, rank = there(numbers(2, 3, *sizes), "float64"), len(sizes)
     w = window("", sizes, (3, 2, 3)[:rank], 2, 1, (1, 2, 1)[:rank])
     far = np.pad(x.get(), ((0, 0), (0, 0), *w.pads))

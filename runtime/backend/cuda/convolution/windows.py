@@ -12,7 +12,7 @@ import numpy as np
 
 from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda.calls import Run
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, by_value, kernel, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, by_value, wide
 from burnish.backend.cuda.norms.rows import contiguous
 
 _THREADS = 256
@@ -65,8 +65,8 @@ def _prepared(
     dtype, size = x.dtype, prod(shape)
     if not size:
         return lambda x: ndarray(shape, dtype)
-    is_long = max(x.size, size) >= _NUMBERED
-    made = kernel(
+    is_long = max(x.size, size) >= NUMBERED
+    made = bound(
         "windows",
         form=form,
         element=ELEMENTS[dtype.name],
@@ -74,12 +74,7 @@ def _prepared(
         index="long long" if is_long else "int",
         rank=len(w.kernel),
     )
-    channels, *apart = layout
-    divisors = *sizes, *w.out, *w.kernel, *w.stride, channels, prod(w.kernel)
-    numbers = [part for each in divisors for part in _divisor(max(each, 1))]
-    numbers += [*w.dilation, *(before for before, _ in w.pads), *apart]
-    whole = np.array(numbers, np.int64)
-    geometry = by_value(whole if is_long else whole.astype(np.int32))
+    geometry = described(sizes, w, layout, is_long)
     blocks, threads = (-(-size // _THREADS),), (_THREADS,)
 
     def run(x: Any) -> Any:
@@ -90,7 +85,21 @@ def _prepared(
     return run
 
 
-_NUMBERED = (1 << 31) - _THREADS  # elements that 32 bits count
+def described(sizes: Any, w: Any, layout: Any, is_long: bool) -> Any:
+    """How a window moves over `sizes`, as kernels take it.
+
+    layout: channels, and how far images and rows of columns are apart.
+    """
+    channels, *apart = layout
+    divisors = *sizes, *w.out, *w.kernel, *w.stride, channels, prod(w.kernel)
+    numbers = [part for each in divisors for part in _divisor(max(each, 1))]
+    numbers += [*w.dilation, *(before for before, _ in w.pads), *apart]
+    whole = np.array(numbers, np.int64)
+    return by_value(whole if is_long else whole.astype(np.int32))
+
+
+NUMBERED = (1 << 31) - _THREADS
+"""Elements that 32 bits count."""
 
 
 def _divisor(by: int) -> tuple[int, int, int]:

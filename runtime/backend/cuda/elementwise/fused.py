@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, kernel, wide
 from burnish.backend.cuda.layout import contiguous, empty, is_last
 from burnish.backend.symbols import Script, Symbol, Unwritten
 from burnish.errors import InputError
@@ -204,7 +204,7 @@ def _make(
     inputs = tuple(
         (ELEMENTS[kind[0]], *kind[1:]) for kind in kinds if isinstance(kind, tuple)
     )
-    code = kernel(
+    code = bound(
         "elementwise",
         wide=wide(dtype),
         inputs=inputs,

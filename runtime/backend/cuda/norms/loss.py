@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, kernel, named
+from burnish.backend.cuda.kernels import ELEMENTS, bound, named
 from burnish.backend.cuda.kernels import wide as wide_type
 from burnish.backend.cuda.norms.rows import contiguous, launcher, split, takes
 
@@ -54,7 +54,7 @@ def prepared_targets(
         return None
     if weight is not None and named(weight.dtype) not in ELEMENTS:
         return None
-    made = kernel(
+    made = bound(
         "targets",
         target=_INTEGERS[named(given.dtype)],
         weight=None if weight is None else ELEMENTS[named(weight.dtype)],
@@ -87,7 +87,7 @@ def prepared_cross_entropy(
     made = launcher("cross_entropy", rows, dtype, _is_aligned(x))
     if made is None:
         return None
-    added = kernel("total", element=ELEMENTS[named(dtype)], wide=wide_type(wide))
+    added = bound("total", element=ELEMENTS[named(dtype)], wide=wide_type(wide))
     shape, across, count = x.shape, shares.shape, shares.size
     is_moved = isinstance(offset, ndarray) and offset.dtype == wide
 

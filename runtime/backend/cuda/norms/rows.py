@@ -10,7 +10,8 @@ from typing import Any
 from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, named, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, kernel, named, wide
+from burnish.backend.cuda.libraries import workspace
 
 _PARTS, _FULL, _ACROSS = 128, 792, 264
 """The most parts of a sum over places, and blocks that keep a GPU busy: along places,
@@ -21,6 +22,9 @@ _HELD, _CROWD = 64, 2048
 
 _TALL, _ROWS, _THIN = 32, 512, 64
 """Warps of a block that sums to the end, rows that one does, and rows of a part."""
+
+_PLACES = 1 << 16
+"""Places of a channel that one block sums: a launch from Python takes longer."""
 
 
 def takes(*arrays: Any) -> bool:
@@ -238,20 +242,23 @@ def prepared_channel_sums(x: Any, lead: int, c: int, inner: int) -> Run | None:
     element, number = ELEMENTS[named(x.dtype)], wide(x.dtype)
     last = {"out": element, "wide": number, "width": 1, "across": True, "warps": _TALL}
     ends = (-(-c // 32), 1)
-    if across and lead <= _ROWS:
-        whole = kernel("channel_sums", element=element, **last)
+    is_short = lead * inner <= _PLACES and not workspace.in_plan()
+    if lead <= _ROWS if across else is_short:
+        whole = bound("channel_sums", element=element, **last | {"across": across})
+        grid, size = ends if across else (c, 1), (c,)
 
         def at_once(x: Any, *_: Any) -> Any:
-            y = ndarray(c, dtype)
-            whole(ends, (32, _TALL), (x if tidy else contiguous(x), y, lead, c, 1))
+            y = ndarray(size, dtype)
+            array = x if tidy else contiguous(x)
+            whole(grid, (32, _TALL), (array, y, lead, c, inner))
             return y
 
         return at_once
     least, full = (_THIN, _ACROSS) if across else (256, _FULL)
     parts = max(1, min(_PARTS, lead * inner // least, -(-full // blocks)))
     setting = {"out": "wide", "wide": number, "width": width, "across": across}
-    first = kernel("channel_sums", element=element, warps=8, **setting)
-    second = kernel("channel_sums", element="wide", **last)
+    first = bound("channel_sums", element=element, warps=8, **setting)
+    second = bound("channel_sums", element="wide", **last)
 
     def in_parts(x: Any, *_: Any) -> Any:
         x, some, y = contiguous(x), ndarray((parts, c), kind), ndarray(c, dtype)
