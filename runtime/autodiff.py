@@ -15,11 +15,11 @@ import contextlib
 import heapq
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self
 
-from burnish.backend import Array, Device, namespace
-from burnish.backend.sums import added
+from burnish.backend import Array, Device
+from burnish.backend.sums import added, ones_like
 from burnish.errors import GradientError
 
 _order = itertools.count()
@@ -98,19 +98,17 @@ class Node:
 
     def pull(
         self, incoming: dict[int, Any], like: Variable | None
-    ) -> list[tuple[tuple[Node, int], Any]]:
+    ) -> Iterable[tuple[tuple[Node, int] | None, Any]]:
         """The gradients that this node passes on, each with the parent it goes to.
 
-        incoming: the gradients of the results, by their places. like: None computes on
-        arrays; a variable makes the rules run on variables of its kind.
+        Either is None where nothing goes. incoming: the gradients of the results, by
+        their places. like: None computes on arrays; a variable makes the rules run on
+        variables of its kind.
         """
         args, values = self.inputs(), self.outputs()
-        several = isinstance(values, tuple)
-        gradient = (
-            tuple(incoming.get(i) for i in range(len(values)))
-            if several
-            else incoming[0]
-        )
+        gradient = incoming.get(0)
+        if isinstance(values, tuple):
+            gradient = tuple(map(incoming.get, range(len(values))))
         if like is not None:
             args = tuple(
                 like.wrap(arg, _device(arg, like), *parent) if parent else arg
@@ -119,11 +117,7 @@ class Node:
             values = _rewrap(like, self, values)
         needed = [parent is not None for parent in self.parents]
         parts = self.operator.pull(gradient, values, args, self.options, needed)
-        return [
-            (parent, part)
-            for parent, part in zip(self.parents, parts, strict=True)
-            if parent is not None and part is not None
-        ]
+        return zip(self.parents, parts, strict=True)
 
 
 class Variable:
@@ -248,7 +242,7 @@ def backward(
                 f"{output.shape}, got a tensor of shape {output.shape} alone"
             )
         with output.device.computing():
-            gradient = namespace(output.data).ones_like(output.data)
+            gradient = ones_like(output.data)
     elif isinstance(gradient, Variable) and not create_graph:
         gradient = gradient.data
     if create_graph and not isinstance(gradient, Variable):
@@ -258,30 +252,44 @@ def backward(
 
 
 def _walk(output: Variable, gradient: Any, create_graph: bool) -> Gradients:
-    found = Gradients()
     assert output.node is not None
-    pending: dict[Node, dict[int, Any]] = {output.node: {output.index: gradient}}
-    queue = [(-output.node.order, output.node)]
+    like = output if create_graph else None
+    pending: dict[Node, dict[int, Any]] = {}
+    queue: list[tuple[int, Node]] = []
+    leaves: list[Node] = []
+
+    def passed(source: Node, index: int, part: Any) -> None:
+        waiting = pending.get(source)
+        if waiting is None:
+            pending[source] = {index: part}
+            if source.operator is None:
+                leaves.append(source)
+            else:
+                heapq.heappush(queue, (-source.order, source))
+        elif index in waiting:
+            waiting[index] = added(waiting[index], part)
+        else:
+            waiting[index] = part
+
+    passed(output.node, output.index, gradient)
     while queue:
         _, node = heapq.heappop(queue)
-        incoming = pending.pop(node)
-        if node.operator is None:
-            leaf = incoming[0]
-            if not isinstance(leaf, Variable):
-                leaf = output.wrap(leaf, _device(leaf, output))
-            found._found[node] = leaf
-            continue
-        for parent, part in node.pull(incoming, output if create_graph else None):
-            source, index = parent
-            if source not in pending:
-                pending[source] = {index: part}
-                heapq.heappush(queue, (-source.order, source))
-            elif index in pending[source]:
-                pending[source][index] = added(pending[source][index], part)
-            else:
-                pending[source][index] = part
+        for parent, part in node.pull(pending.pop(node), like):
+            if parent is not None and part is not None:
+                passed(*parent, part)
         node.forget()
+    found = Gradients()
+    for leaf in sorted(leaves, key=_age):
+        part = pending[leaf][0]
+        if not isinstance(part, Variable):
+            part = output.wrap(part, _device(part, output))
+        found._found[leaf] = part
     return found
+
+
+def _age(node: Node) -> int:
+    """The newest first: an order that does not depend on what was computed."""
+    return -node.order
 
 
 def _rewrap(like: Variable, node: Node, values: Any) -> Any:
@@ -295,6 +303,8 @@ def _rewrap(like: Variable, node: Node, values: Any) -> Any:
 
 def _device(array: Array, like: Variable) -> Device:
     """Where an array of the graph is: with `like`, unless the graph changed devices."""
+    if type(array) is type(like.data) and not Device.is_several:
+        return like.device
     place = Device.of(array)
     return like.device if place is like.device.inner() else place.autodiff()
 

@@ -235,8 +235,9 @@ class Operator(Function[P, A, T]):
     if not TYPE_CHECKING:  # checkers see Function's
 
         def __call__(self, *args: Any, **options: Any) -> Any:
-            given = options.keys()
-            if len(args) > self.most or (given and not self.defaults.keys() >= given):
+            if len(args) > self.most or (
+                options and not self.defaults.keys() >= options.keys()
+            ):
                 args, options = self._bind(args, options)
             for arg in args:
                 if isinstance(arg, Variable):
@@ -363,8 +364,10 @@ class Operator(Function[P, A, T]):
         if recording.paused:
             recording.missed = True
             return None
-        given = values if isinstance(values, tuple) else (values,)
-        if not any(map(_differentiable, given)):
+        if isinstance(values, tuple):
+            if not any(map(_differentiable, values)):
+                return None
+        elif not _differentiable(values):
             return None
         make = Thin if device.is_balanced else Node
         return make(self, args, options, tuple(parents), values)
@@ -376,7 +379,7 @@ class Operator(Function[P, A, T]):
             return values
         if isinstance(values, tuple):
             return tuple(map(_array, values))
-        return np.asarray(values) if isinstance(values, np.generic) else values
+        return _array(values)
 
     def _common(self, one: Device, other: Device) -> Device:
         if one.inner() is not other.inner():
@@ -396,14 +399,14 @@ class Operator(Function[P, A, T]):
         needed: list[bool],
     ) -> list[Any]:
         """The gradient of each argument, None where it is not needed."""
-        options = {**self.defaults, **options}
         if self.prepare_vjp is not None and "cupy" not in self.rules_on:
             ends = (*g, *y) if isinstance(y, tuple) else (g, y)
             if type(ends[0]) is not np.ndarray:
-                given = {"needed": tuple(needed), **options}
+                given = {"needed": tuple(needed), **self.defaults, **options}
                 found = called(self.prepare_vjp, (*ends, *args), given)
                 if found is not None:
                     return found
+        options = {**self.defaults, **options}
         if bfloat16.possible() and bfloat16.is_among(args):
             parts = self._parts(g, y, args, options, needed, True)
             return list(map(bfloat16.like, parts, args))

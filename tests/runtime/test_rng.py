@@ -118,3 +118,9 @@ def test_dropout_is_its_mask_forward_and_back(layer, shape, masked):
 def test_all_is_dropped_with_probability_1():
     x = Tensor(np.ones(5, np.float32), device="cpu:autodiff")
     assert (nn.Dropout(1.0).train()(x).numpy() == 0).all()
+
+
+def test_a_key_is_63_bits_of_the_seeded_generator():
+    burnish.seed(7)
+    drawn = np.random.default_rng(7).integers(1 << 63, size=100)
+    assert [rng.key() for _ in drawn] == drawn.tolist()

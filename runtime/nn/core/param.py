@@ -127,10 +127,10 @@ class Stored(Tensor):
             recording.tape.assign(self, value, dtype)
             return
         value = _plain(value)
-        if tuple(getattr(value, "shape", ())) != self._shape:
+        shape = getattr(value, "shape", ())
+        if shape != self._shape and tuple(shape) != self._shape:
             raise InputError(
-                f"assign: expected values of shape {self._shape}, "
-                f"got {tuple(getattr(value, 'shape', ()))}"
+                f"assign: expected values of shape {self._shape}, got {tuple(shape)}"
             )
         was, now = type(self._value) is Packed, type(value) is Packed
         self._keep(_put(self.device, value, dtype))
@@ -337,11 +337,13 @@ def _restored(kind: Any, value: Array | Packed, device: Device, trainable: bool)
 
 def _plain(value: Any) -> Any:
     """A variable's value: an array, or the packed form of a quantized one."""
+    if not isinstance(value, Variable):
+        return value
     if isinstance(value, QuantizedTensor):
         return value.packed
     if isinstance(value, Stored) and not value.derived:
         return value.held
-    return value.data if isinstance(value, Variable) else value
+    return value.data
 
 
 def _array(value: Any) -> Any:

@@ -17,7 +17,6 @@ from burnish.backend import Array, namespace
 from burnish.operator import composed, operator
 from burnish.ops._kernels.scatter import put_flat, take_flat
 from burnish.ops._kernels.window import (
-    Pairs,
     Window,
     cropped,
     each,
@@ -186,9 +185,11 @@ def avg_pool(
     total = window_sum(x, **options)
     if divisor_override is not None:
         return total * (1 / divisor_override)
-    w, sizes = window_of("avg_pool", x, *options.values()), tuple(x.shape[2:])
-    ends = pairs(padding, sizes, w.spans, w.stride, "avg_pool")
-    share = _share(w, ends, sizes, count_include_pad)
+    given = tuple(x.shape[2:]), tuple(options.values()), bool(count_include_pad)
+    try:
+        share = _share(*given)
+    except TypeError:  # lists have no hash
+        share = _share.__wrapped__(*given)
     if isinstance(share, float):
         return total * share
     return total * beside(x, share.astype(x.dtype))
@@ -255,7 +256,18 @@ def window_of(
     dilation: Any,
     ceil: bool,
 ) -> Window:
-    sizes = x.shape[2:]
+    return _over(where, x.shape[2:], kernel, stride, padding, dilation, ceil)
+
+
+def _over(
+    where: str,
+    sizes: tuple[int, ...],
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil: bool,
+) -> Window:
     kernel, stride = _numbers(kernel, stride, len(sizes))
     return window(where, sizes, kernel, stride, padding, dilation, ceil)
 
@@ -301,14 +313,16 @@ def _places(
 
 @lru_cache(256)
 def _share(
-    w: Window, ends: Pairs, sizes: tuple[int, ...], padding: bool
+    sizes: tuple[int, ...], options: tuple[Any, ...], counts: bool
 ) -> float | np.ndarray:
     """1 / the elements that a window counts: one number, or one for each window.
 
-    ends: the padding without what ceil_mode adds. padding: whether it counts.
+    options: those of `window_of`. counts: whether padding does.
     """
+    w = _over("avg_pool", sizes, *options)
+    ends = pairs(options[2], sizes, w.spans, w.stride, "avg_pool")
     shares = [
-        1 / _counts(w, ends[axis][1], axis, n, padding) for axis, n in enumerate(sizes)
+        1 / _counts(w, ends[axis][1], axis, n, counts) for axis, n in enumerate(sizes)
     ]
     if all((share == share[0]).all() for share in shares):
         return float(prod(share[0] for share in shares))

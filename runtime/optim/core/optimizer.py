@@ -189,7 +189,7 @@ class Optimizer(Rule):
         given = gradients.half if self.takes_half else gradients.__getitem__
         with self.turns:
             self._update_all(
-                [(path, params[path], given(path), rates[path]) for path in gradients]
+                [(path, params[path], given(path), rates[path]) for path in rates]
             )
 
     def _update_all(self, updates: list[Update]) -> None:
@@ -219,17 +219,16 @@ class Optimizer(Rule):
 
     def _prepared(self, path: str, param: Param, weight: Array) -> State:
         """The parameter's state, with this step counted."""
-        put, slots = param.device.put, self.slots()
-        state = self._state.get(path)
-        if state is None:
-            wide = at_least_float32(weight.dtype)
-            state = {s: put(np.zeros(weight.shape, wide)) for s in slots}
-        state = {key: v if key == STEP_COUNT else put(v) for key, v in state.items()}
-        for slot in slots:
-            if state[slot].shape != weight.shape:
+        put, shape = param.device.put, weight.shape
+        state = dict(self._state.get(path, ()))
+        for slot in self.slots():
+            if slot not in state:
+                state[slot] = np.zeros(shape, at_least_float32(weight.dtype))
+            array = state[slot] = put(state[slot])
+            if array.shape != shape:
                 raise InputError(
-                    f"{type(self).__name__}: expected a state of shape {weight.shape} "
-                    f"for {path!r}, got {state[slot].shape}"
+                    f"{type(self).__name__}: expected a state of shape {shape} "
+                    f"for {path!r}, got {array.shape}"
                 )
         state[STEP_COUNT] = state.get(STEP_COUNT, 0) + 1
         return state

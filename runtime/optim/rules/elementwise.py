@@ -147,12 +147,15 @@ class Elementwise(Optimizer):
                 rest.append((path, param, _single(gradient), rate))
                 continue
             state = self._prepared(path, param, weight)
-            dtype = weight.dtype
-            is_read = _is_half(gradient) and dtype.char == "f"
-            grad = device.put(gradient, None if is_read else dtype)
-            part = (weight, contiguous(grad), state)
+            dtype, kind = weight.dtype, gradient.dtype
+            is_read = kind != dtype and _is_half(gradient) and dtype.char == "f"
+            grad = device.put(gradient, kind if is_read else dtype)
+            if not grad._c_contiguous:
+                grad = contiguous(grad)
             alike = (dtype, grad.dtype, state[STEP_COUNT], rate, device.index)
-            groups.setdefault(alike, []).append((path, param, part))
+            if alike not in groups:
+                groups[alike] = []
+            groups[alike].append((path, param, (weight, grad, state)))
         for (_, _, _, rate, _), group in groups.items():
             with group[0][1].device.computing():
                 self._update_group(group, rate)

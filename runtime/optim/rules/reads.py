@@ -20,7 +20,7 @@ def reads_of(kind: type) -> tuple[Any, ...]:
     calls by name, their code, and attributes of modules and classes. An object that is
     called is itself among them.
     """
-    own = [each for each in kind.__mro__ if not _is_of_library(each)]
+    own = _users(kind)
     functions = [f for each in own for f in _functions(vars(each).get("write"))]
     found: list[Any] = []
     seen = set()
@@ -40,6 +40,12 @@ def reads_of(kind: type) -> tuple[Any, ...]:
             if not inner and not _is_library_function(value):
                 found.append(value)
     return tuple(found)
+
+
+@lru_cache(256)
+def _users(kind: type) -> list[type]:
+    """A class and those that it extends, as far as they are of no library."""
+    return [each for each in kind.__mro__ if not _is_of_library(each)]
 
 
 def _values(function: FunctionType, names: tuple[str, ...]) -> Iterator[Any]:

@@ -34,9 +34,10 @@ class Trace(NamedTuple):
             found = {i: float(values[place]) for i, place in self.places.items()}
         except (OverflowError, TypeError):  # too large, or complex
             return None
-        return Statements(
-            lines, tuple(found.get(i, own) for i, own in enumerate(constants))
-        )
+        numbers = list(constants)
+        for i, number in found.items():
+            numbers[i] = number
+        return Statements(lines, tuple(numbers))
 
 
 def traced(

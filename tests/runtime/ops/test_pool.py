@@ -73,6 +73,7 @@ CASES = [
         expect=lambda x: (x[..., :1] + x[..., 3:4]) / 2,  # the third is behind the end
     ),
     case(ops.avg_pool, (1, 1, 5, 4), kernel_size=2, padding=((0, 1), (1, 0))),
+    case(ops.avg_pool, (1, 1, 5, 4), kernel_size=[2, 3], padding=[[0, 1], [1, 0]]),
     case(ops.avg_pool, (1, 1, 5, 4), kernel_size=2, divisor_override=3),
     case(ops.window_spread, (1, 2, 2, 3), sizes=(5, 7), kernel_size=3, stride=2),
     case(ops.lp_pool, (1, 2, 4, 4), kernel_size=2, p=2, low=0.5),

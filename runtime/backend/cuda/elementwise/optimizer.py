@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -73,10 +75,10 @@ def stepped(
         piece=_PIECE,
     )
     own = places.own if places is not None else frozenset()
-    if any(grad.data.ptr in own for _, grad, _ in parts):
+    if own and any(grad.data.ptr in own for _, grad, _ in parts):
         own = frozenset()
     news = [
-        weight if weight.data.ptr in own else ndarray(weight.shape, dtype)
+        weight if own and weight.data.ptr in own else ndarray(weight.shape, dtype)
         for weight, _, _ in parts
     ]
     beside = () if skips is None else (skips.overflow,)
@@ -126,16 +128,23 @@ def _numbers(
 def _launch(
     made: Any, slots: Any, parts: Any, news: Any, constants: Any, beside: Any
 ) -> None:
-    rows: list[tuple[int, ...]] = []
-    blocks = 0
+    blocks, sizes = _divided(tuple(weight.size for weight, _, _ in parts))
+    if not blocks:
+        return
+    ends: list[int] = []
     for (weight, grad, state), new in zip(parts, news, strict=True):
-        ends = [weight.data.ptr, grad.data.ptr, new.data.ptr]
+        ends += (weight.data.ptr, grad.data.ptr, new.data.ptr)
         ends += [state[slot].data.ptr for slot in slots]
-        size = weight.size
-        rows.append((*ends, size, blocks))
-        blocks += -(-size // _PIECE)
-    if blocks:
-        table = np.zeros((5 + len(slots), _MOST), np.int64)
-        table[:, : len(rows)] = np.array(rows, np.int64).T
-        given = by_value(table), *constants, len(rows), *beside
-        made((blocks,), (_THREADS,), given)
+    table = np.zeros((5 + len(slots), _MOST), np.int64)
+    table[:-2, : len(parts)] = np.array(ends, np.int64).reshape(len(parts), -1).T
+    table[-2:] = sizes
+    made((blocks,), (_THREADS,), (by_value(table), *constants, len(parts), *beside))
+
+
+@functools.lru_cache(maxsize=1024)
+def _divided(sizes: tuple[int, ...]) -> tuple[int, Any]:
+    """The blocks for parameters of these sizes; the sizes, and where each begins."""
+    ends = [0, *itertools.accumulate(-(-size // _PIECE) for size in sizes)]
+    table = np.zeros((2, _MOST), np.int64)
+    table[:, : len(sizes)] = sizes, ends[:-1]
+    return ends[-1], table
