@@ -19,6 +19,8 @@ from burnish.backend.cuda.norms.rows import contiguous
 _THREADS = 128
 _WIDTHS = 4, 8, 16
 """Channels of the result that a thread may have."""
+_WIDEST = _WIDTHS[-1] << 15
+"""Channels of the result that a grid has rows of blocks for."""
 _TERMS = 256
 """Products of a sum: a thread adds them one after another."""
 _MOST = 1 << 26
@@ -99,7 +101,7 @@ def _prepared(
     is_small = terms <= _TERMS and count * outs * terms <= _MOST
     if workspace.in_plan() or not is_small or not (count * outs and x._c_contiguous):
         return None
-    if max(x.size, count * outs) >= windows.NUMBERED:
+    if max(x.size, count * outs) >= windows.NUMBERED or outs > _WIDEST:
         return None
     width = next((each for each in _WIDTHS if each >= outs), _WIDTHS[-1])
     dtype, number = x.dtype, wide(x.dtype)
