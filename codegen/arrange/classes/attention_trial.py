@@ -25,10 +25,10 @@ from burnish.codegen.program import (
 
 _BATCH, _TIME = 3, (5, 7, 4)
 """Sizes of the first draw, all different: no axis is taken for another."""
-_CLOSE = 2e-4
 _MASKED = 0.3  # of a drawn mask
 _LARGEST = 4096  # an integer that is tried as a size
 _TYPE = "float64"  # sums in another order differ least
+_CLOSE = 2e-4
 """Relative and absolute: sums in another order differ less, other formulas more."""
 _DRAWS = ((1, 0, 4.0), (2, 0, 0.25), (3, 2, 1.0), (4, 5, 1.0))
 """Further draws: the seed, how much larger sizes are, and the inputs' magnitude.
