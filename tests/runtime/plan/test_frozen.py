@@ -144,13 +144,14 @@ def test_adapted_attention_of_x_to_itself_is_that_of_the_value(bias, kind):
     random = np.random.default_rng(4)
     layer = nn.MultiheadAttention(8, 2, bias=bias, batch_first=True, dtype=kind)
     layer.apply_lora(3, alpha=6.0).to("cpu:autodiff")
-    for part in dict(layer.in_proj_weight.parts()).values():
-        part.assign(random.normal(size=part.shape).astype(kind))
-    x = Tensor(random.normal(size=(2, 5, 8)).astype(kind))
+    parts = dict(layer.in_proj_weight.parts()).values()
+    for param in (*parts, layer.out_proj.weight):
+        param.assign(random.normal(size=param.shape).astype(kind))
+    x, factor = (Tensor(random.normal(size=(2, 5, 8)).astype(kind)) for _ in range(2))
 
     def results(*given):
         y = layer(*given)[0]
-        found = (y * y * y).sum().backward()
+        found = (y * factor).sum().backward()
         trained = [p for p in layer.parameters() if found.get(p) is not None]
         return [y.numpy(), *(p.grad(found).numpy() for p in trained)]
 
