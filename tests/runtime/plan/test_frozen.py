@@ -144,9 +144,9 @@ def test_adapted_attention_of_x_to_itself_is_that_of_the_value(bias, kind):
     random = np.random.default_rng(4)
     layer = nn.MultiheadAttention(8, 2, bias=bias, batch_first=True, dtype=kind)
     layer.apply_lora(3, alpha=6.0).to("cpu:autodiff")
-    parts = dict(layer.in_proj_weight.parts()).values()
-    for param in (*parts, layer.out_proj.weight):
-        param.assign(random.normal(size=param.shape).astype(kind))
+    for weight in (layer.in_proj_weight, layer.out_proj.weight):
+        for part in dict(weight.parts()).values():
+            part.assign(random.normal(size=part.shape).astype(kind))
     x, factor = (Tensor(random.normal(size=(2, 5, 8)).astype(kind)) for _ in range(2))
 
     def results(*given):
