@@ -39,7 +39,8 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         "OMP_NUM_THREADS": "2",  # kernels share their work out, in each worker
     }
     names = (
-        *("kernels", "winograd", "gradients", "along_gradients", "halo", "in_place"),
+        *("kernels", "conv_kernels", "float16", "halo", "in_place", "winograd"),
+        *("gradients", "along_gradients"),
         *("quantized", "rounded_sequences", "codes", "same", "gemv", "by_sample"),
         *("tiles", "optimizer_kernels", "draws", "whole", "gathers", "bf16"),
         *("support_vectors", "narrow", "planes", "sampled", "fourier"),
