@@ -94,11 +94,12 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
         for key, text in main.metadata_props.items():
             if key != ON_INPUT or each.op_type not in _VIEWS:
                 each.metadata_props.setdefault(key, text)
-    domain, _, version = rule.target
+    domain, kind, version = rule.target
     if domain:
         model.opset_imports.setdefault(domain, version)
     elif model.opset_imports.get("", version) < version:
-        node.version = version
+        for each in nodes:
+            each.version = version if each.op_type == kind else each.version
     ir.convenience.replace_nodes_and_values(
         owner(root), root, found.nodes, nodes, [root.outputs[0]], [node.outputs[0]]
     )

@@ -101,7 +101,8 @@ class Either(Pattern):
 
 def either(*ways: Pattern) -> Either:
     """A pattern for several ways to write the same."""
-    return Either(ways)
+    parts = [way.ways if isinstance(way, Either) else (way,) for way in ways]
+    return Either(tuple(way for part in parts for way in part))
 
 
 def op(

@@ -5,13 +5,60 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import Dims, declared
-from burnish.codegen.passes.graph import constant, reshape_nodes
+from burnish.codegen.passes.graph import constant, maker_of, reshape_nodes
+from burnish.codegen.passes.layout.channel_axes import first, last
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
+from burnish.codegen.passes.rules.norm import AFFINE, is_small, mean_axes
 
 _GROUPS = op("Reshape", Any("x"), Any("groups"), name="groups")
 _NORMAL = op("InstanceNormalization", _GROUPS, Any("one"), Any("zero"), name="main")
 _BACK = op("Reshape", _NORMAL, Any("shape"), name="back")
+_LAST = op("Reshape", AFFINE, Any("shape"), name="back")
 _EACH = op("InstanceNormalization", Any("x"), Any("one"), Any("zero"), name="main")
+
+
+def _check_last(found: Match) -> str | None:
+    """The channels are last: (N, ..., G, C / G), with statistics for each n and g."""
+    groups, back = maker_of(found["x"], "Reshape"), found.named["back"]
+    before = None if groups is None else declared(groups.inputs[0])
+    grouped, axes = declared(found["x"]), mean_axes(found)
+    if not before or None in before or declared(back.outputs[0]) != before:
+        return "the shapes are not known, or not those that came in"
+    if grouped is None or grouped[:-2] != before[:-1] or len(before) < 2:
+        return "the groups are not those of the last axis"
+    rank = len(grouped)
+    if axes != [axis for axis in range(1 - rank, 0) if axis != -2]:
+        return "the means are not those of groups"
+    wanted: list[int | None] = [1] * (rank - 2)
+    wanted += [None if size is None else size.value for size in grouped[-2:]]
+    if None in wanted or not is_small(found["eps"]):
+        return "how many groups there are is not known, or epsilon is no small constant"
+    for name in ("scale", "bias"):
+        tensor = constant(found[name])
+        shape = None if tensor is None else list(tensor.shape.numpy())
+        if shape is None or [1] * (rank - len(shape)) + shape != wanted:
+            return f"the {name} is no constant of one number a channel"
+    return None
+
+
+def _group_norm_last(found: Match) -> list[ir.Node]:
+    groups, grouped = maker_of(found["x"], "Reshape"), declared(found["x"])
+    assert groups is not None
+    assert grouped is not None
+    assert grouped[-2] is not None
+    count, rank = grouped[-2].value, len(grouped) - 1
+    assert count is not None
+    turn, back = {"perm": first(rank)}, {"perm": last(rank)}
+    made = [ir.node("Transpose", groups.inputs[:1], turn)] if rank > 2 else []
+    inputs = [made[0].outputs[0] if made else groups.inputs[0]]
+    for name in ("scale", "bias"):
+        made += reshape_nodes(found[name], [-1])
+        inputs.append(made[-1].outputs[0])
+        inputs[-1].name = found[name].name  # a weight, not counted
+    attributes = {"num_groups": count, "epsilon": found.number("eps")}
+    made.append(ir.node("GroupNormalization", inputs, attributes))
+    turned = [ir.node("Transpose", made[-1].outputs, back)] if rank > 2 else []
+    return made + turned
 
 
 def _check_each(found: Match) -> str | None:
@@ -71,6 +118,13 @@ def _group_norm(found: Match) -> list[ir.Node]:
 
 
 RULES = (
+    Rule(
+        "GroupNormalization with channels last",
+        _LAST,
+        _check_last,
+        _group_norm_last,
+        ("", "GroupNormalization", 21),
+    ),
     Rule(
         "GroupNormalization",
         _BACK * Any("scale") + Any("bias"),

@@ -31,7 +31,11 @@ def _at_least(of: Pattern) -> Pattern:
 
 _NORM = either(op("ReduceL2", _X, name="norm"), op("ReduceL1", _X, name="norm"))
 _ROOT = op("Sqrt", _at_least(op("ReduceSum", op("Mul", _X, _X), name="norm")))
-_UNIT = either(_X / _at_least(_NORM), _X / _ROOT, _X * op("Reciprocal", _ROOT))
+_LARGEST = op("Sqrt", op("ReduceSum", op("Mul", _X, _X), name="norm"))
+_UNIT = either(
+    *(_X / _at_least(_NORM), _X / _ROOT, _X * op("Reciprocal", _ROOT)),
+    _X * op("Min", op("Reciprocal", _LARGEST), _EPS, name="at most"),
+)
 
 
 def _check_unit(found: Match) -> str | None:
@@ -39,6 +43,8 @@ def _check_unit(found: Match) -> str | None:
     kept = attribute(found.named["norm"], "keepdims", 1)
     if axes is None or len(axes) != 1 or not kept:
         return "the norm is not along one axis"
+    if "at most" in found.named and found.number("eps") <= 0:
+        return "the factor is no positive number at most"
     return _not_above(found)
 
 
@@ -58,6 +64,8 @@ def _unit(found: Match) -> ir.Node:
         "p": 1 if norm.op_type == "ReduceL1" else 2,
         "epsilon": math.sqrt(eps) if norm.op_type == "ReduceSum" else eps,
     }
+    if "at most" in found.named:
+        attributes["epsilon"] = 1 / eps
     return ir.node("Normalize", [found["x"]], attributes, domain="burnish")
 
 

@@ -18,41 +18,66 @@ x = Any("x")
 eps = Any("eps")
 scale = Any("scale")
 bias = Any("bias")
+_MEANS = ("ReduceMean", "GlobalAveragePool")
 
 
 def _square(of: Pattern) -> Pattern:
     return either(op("Pow", of, 2), op("Mul", of, of))
 
 
-def _mean(of: Pattern, name: str) -> Pattern:
-    return either(
-        op("ReduceMean", of, name=name), op("GlobalAveragePool", of, name=name)
-    )
+def _mean(of: Pattern) -> Pattern:
+    return either(*(op(kind, of) for kind in _MEANS))
+
+
+def _root(variance: Pattern) -> Pattern:
+    return either(op("Sqrt", variance), op("Pow", variance, 0.5))
 
 
 def _inverse(variance: Pattern) -> Pattern:
     """1 / sqrt(variance), in the ways that occur."""
-    root = either(op("Sqrt", variance), op("Pow", variance, 0.5))
+    root = _root(variance)
     return either(op("Reciprocal", root), 1 / root, op("Pow", variance, -0.5))
 
 
 def _divided(top: Pattern, variance: Pattern) -> Pattern:
     """top / sqrt(variance), in the ways that occur."""
-    root = either(op("Sqrt", variance), op("Pow", variance, 0.5))
-    return either(top / root, top * _inverse(variance))
+    return either(top / _root(variance), top * _inverse(variance))
 
 
-_MEAN = _mean(x, "mean")
+def _scaled(top: Pattern, variance: Pattern) -> Pattern:
+    """top / sqrt(variance) * scale, in any order of the factors."""
+    return either(
+        _divided(top, variance) * scale,
+        _divided(top * scale, variance),
+        top * _divided(scale, variance),
+    )
+
+
+_MEAN = _mean(x)
 _CENTRED = x - _MEAN
-_VARIANCE = _mean(_square(_CENTRED), "variance") + eps
+_APART = _mean(_square(x)) - _square(_MEAN)
+"""The mean of the squares less the square of the mean, as Flax writes it."""
+_VARIANCE = (
+    either(_mean(_square(_CENTRED)), _APART, op("Max", _APART, 0), op("Relu", _APART))
+    + eps
+)
 _LAYER = _divided(_CENTRED, _VARIANCE)
-_SQUARES = _mean(_square(x), "variance") + eps
-_RMS = either(_divided(x, _SQUARES) * scale, x * (_inverse(_SQUARES) * scale))
+_SQUARES = _mean(_square(x)) + eps
 
 
 def _moved(factor: Pattern) -> Pattern:
-    """x times a factor and the mean times the same: what TensorFlow writes."""
-    return x * factor + either(op("Neg", _MEAN) * factor + bias, bias - _MEAN * factor)
+    """x times a factor, less the mean times the same, as TensorFlow writes it."""
+    less = _MEAN * factor
+    lowered = either(op("Neg", _MEAN) * factor, op("Neg", less))
+    return either(
+        x * factor + either(lowered + bias, bias - less),
+        either(x * factor + lowered, x * factor - less) + bias,
+        x * factor + bias - less,
+    )
+
+
+AFFINE = either(_scaled(_CENTRED, _VARIANCE) + bias, _moved(_divided(scale, _VARIANCE)))
+"""(x - mean) / sqrt(variance + eps) * scale + bias, in the ways that occur."""
 
 
 def axes_over(node: ir.Node) -> list[int] | None:
@@ -69,81 +94,104 @@ def axes_over(node: ir.Node) -> list[int] | None:
     return sorted(a - len(of.shape) if a >= 0 else a for a in axes)
 
 
-def _normal_axes(found: Match) -> list[int] | str:
-    """The axes of the means, negative and ascending, or why they do not fit."""
-    result: list[int] = []
-    for name in ("mean", "variance"):
-        node = found.named.get(name)
-        if node is None:
-            continue
-        axes = axes_over(node)
-        if attribute(node, "keepdims", 1) != 1:
-            return "a mean drops its dimension"
-        if not axes:
-            return "the axes of a mean are not known"
-        if axes != list(range(-len(axes), 0)):
-            return f"the mean is over axes {axes}, not over the last ones"
-        if result and result != axes:
-            return "the two means are over different axes"
-        result = axes
-    return result
+def mean_axes(found: Match) -> list[int] | str:
+    """The axes of all means, negative and ascending, or why they do not fit."""
+    nodes = [node for node in found.nodes if node.op_type in _MEANS]
+    if any(attribute(node, "keepdims", 1) != 1 for node in nodes):
+        return "a mean drops its dimension"
+    means = [axes_over(node) for node in nodes]
+    if not means[0]:
+        return "the axes of a mean are not known"
+    if any(axes != means[0] for axes in means):
+        return "the means are over different axes"
+    return means[0]
+
+
+def is_small(value: ir.Value) -> bool:
+    """Whether it is a number that may stand for epsilon."""
+    number = scalar(value)
+    return number is not None and 0 <= number < 1
 
 
 def _check_means(found: Match) -> str | None:
-    axes = _normal_axes(found)
+    axes = mean_axes(found)
     if isinstance(axes, str):
         return axes
-    number = scalar(found["eps"])
-    small = number is not None and 0 <= number < 1
-    return None if small else "epsilon is no small constant"
+    if not _are_last(axes):
+        return f"the mean is over axes {axes}, not over the last ones"
+    return None if is_small(found["eps"]) else "epsilon is no small constant"
+
+
+def _are_last(axes: list[int]) -> bool:
+    return axes == list(range(-len(axes), 0))
 
 
 def _check_weights(found: Match) -> str | None:
-    reason = _check_means(found)
-    if reason is not None:
-        return reason
-    axes = _normal_axes(found)
-    width = len(axes)
+    axes = mean_axes(found)
+    if isinstance(axes, str):
+        return axes
+    if not is_small(found["eps"]):
+        return "epsilon is no small constant"
+    source = found["x"].shape
+    if source is None:
+        return "how many axes there are is not known"
+    if not _are_last(axes) and -len(source) in axes:
+        return "the mean is over the first axis"
+    wanted = [size if at - len(source) in axes else 1 for at, size in enumerate(source)]
     for name in ("scale", "bias"):
         if name not in found.values:
             continue
         tensor = constant(found[name])
         if tensor is None:
             return f"the {name} is no constant"
-        shape = _shape(tensor, width)
-        if len(shape) != width:
-            return f"the {name} has shape {tensor.shape}, the mean {width} axes"
-        source = found["x"].shape
-        sizes = None if source is None else list(source)[-width:]
-        if sizes != shape:
-            return f"the {name} has shape {tensor.shape}, the normalised axes {sizes}"
+        shape = list(tensor.shape.numpy())
+        if [1] * (len(source) - len(shape)) + shape != wanted:
+            return f"the {name} has shape {tensor.shape}, the normalised axes {wanted}"
     return None
 
 
-def _shape(tensor: ir.TensorProtocol, width: int) -> list[int]:
-    """A weight's shape without the axes of one element before the last `width`."""
-    shape = list(tensor.shape.numpy())
-    while len(shape) > width and shape[0] == 1:
-        shape = shape[1:]
-    return shape
-
-
 def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
-    axes = _normal_axes(found)
+    axes = mean_axes(found)
     assert not isinstance(axes, str)
-    inputs, made = [found["x"]], list[ir.Node]()
+    made = list[ir.Node]()
+    inputs, order = [found["x"]], _axes_last(found["x"], axes)
+    if order is not None:
+        made.append(ir.node("Transpose", inputs, {"perm": order}))
+        inputs = [made[0].outputs[0]]
     for name in ("scale", "bias"):
         tensor = constant(found.values.get(name))
-        if tensor is not None and len(tensor.shape) > len(axes):
-            made += reshape_nodes(found[name], _shape(tensor, len(axes)))
-            inputs.append(made[-1].outputs[0])
+        if tensor is None:
+            continue
+        inputs.append(found[name])
+        if list(tensor.shape) != (sizes := _sizes(found["x"], axes)):
+            made += reshape_nodes(found[name], sizes)
+            inputs[-1] = made[-1].outputs[0]
             inputs[-1].name = found[name].name  # a weight, not counted
-        elif tensor is not None:
-            inputs.append(found[name])
     attributes: dict[str, float] = {"epsilon": found.number("eps")}
     if len(axes) != 1:
-        attributes["axis"] = axes[0]
-    return [*made, ir.node(op_type, inputs, attributes, domain=domain)]
+        attributes["axis"] = -len(axes)
+    made.append(ir.node(op_type, inputs, attributes, domain=domain))
+    if order is not None:
+        back = {"perm": [order.index(axis) for axis in range(len(order))]}
+        made.append(ir.node("Transpose", made[-1].outputs, back))
+    return made
+
+
+def _sizes(value: ir.Value, axes: list[int]) -> list[int]:
+    """The sizes along axes of which the weights have told them."""
+    assert value.shape is not None
+    sizes = [value.shape[axis] for axis in axes]
+    return [size for size in sizes if isinstance(size, int)]
+
+
+def _axes_last(value: ir.Value, axes: list[int]) -> list[int] | None:
+    """The order of axes that has some of them last, if they are not."""
+    if _are_last(axes):
+        return None
+    assert value.shape is not None
+    rank = len(value.shape)
+    over = [rank + axis for axis in axes]
+    return [axis for axis in range(rank) if axis not in over] + over
 
 
 def _layer_norm(found: Match) -> list[ir.Node]:
@@ -153,14 +201,14 @@ def _layer_norm(found: Match) -> list[ir.Node]:
 RULES = (
     Rule(
         "LayerNormalization with scale and bias",
-        either(_LAYER * scale + bias, _moved(_inverse(_VARIANCE) * scale)),
+        AFFINE,
         _check_weights,
         _layer_norm,
         ("", "LayerNormalization", 17),
     ),
     Rule(
         "LayerNormalization with scale",
-        _LAYER * scale,
+        _scaled(_CENTRED, _VARIANCE),
         _check_weights,
         _layer_norm,
         ("", "LayerNormalization", 17),
@@ -174,7 +222,7 @@ RULES = (
     ),
     Rule(
         "RMSNormalization",
-        _RMS,
+        _scaled(x, _SQUARES),
         _check_weights,
         lambda found: _node("", "RMSNormalization", found),
         ("", "RMSNormalization", 23),
