@@ -7,6 +7,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.directions import merge_directions
+from burnish.codegen.passes.recurrent.each_direction import join_directions
 from burnish.codegen.passes.recurrent.layer import (
     SWAP,
     as_layer,
@@ -36,6 +37,9 @@ def stack_recurrent(model: ir.Model, account: Account) -> bool:
     for node in g.all_nodes(model):
         if start_from_nothing(node):
             account.did("states of zeros, which are the default", g.label(node))
+            changed = True
+        if join_directions(model, node):
+            account.did("both directions of a layer", g.label(node))
             changed = True
         if as_layer(model, node):
             account.did("recurrent layer as PyTorch has it", g.label(node))
