@@ -78,7 +78,7 @@ def _is_half(node: Node) -> bool:
 
 def _rounded(arg: Any) -> Any:
     """A number as float16 has it; one beyond its range, or below, as it is."""
-    if not isinstance(arg, float):
+    if type(arg) is not float:  # a number of NumPy has a dtype of its own
         return arg
     with np.errstate(over="ignore"):
         half = float(np.float16(arg))
