@@ -53,8 +53,8 @@ def _group_norm_last(found: Match) -> list[ir.Node]:
     inputs = [made[0].outputs[0] if made else groups.inputs[0]]
     for name in ("scale", "bias"):
         made += reshape_nodes(found[name], [-1])
+        made[-1].outputs[0].name = found[name].name  # a weight, not counted
         inputs.append(made[-1].outputs[0])
-        inputs[-1].name = found[name].name  # a weight, not counted
     attributes = {"num_groups": count, "epsilon": found.number("eps")}
     made.append(ir.node("GroupNormalization", inputs, attributes))
     turned = [ir.node("Transpose", made[-1].outputs, back)] if rank > 2 else []
