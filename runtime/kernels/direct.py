@@ -110,7 +110,8 @@ def program(
 
     read: float32 arrays, each with its strides along the axes, in elements. to: "sums"
     gives the sum of each tile of PROGRAM["tile"] elements of a plane. other: a register
-    that is a result too, behind the first one's elements.
+    that is a result too, behind the first one's elements; with "pairs" each plane of it
+    behind that of the first.
     """
     parts = shares(4 * prod(sizes) * len(steps))
     ways = tuple([way for _, way in read])

@@ -374,7 +374,7 @@ HELD_KINDS = (*WHOLE_KINDS, "float64")
 FLOAT16 = {"widen": 0, "narrow": 1, "round": 2}
 """What happens to values of float16, which records have in single precision."""
 READS = {"dense": 0, "one": 1, "strided": 2, "drawn": 3, "drawn_rows": 4}
-RESULTS = {"values": 0, "bools": 1, "sums": 2}
+RESULTS = {"values": 0, "bools": 1, "sums": 2, "pairs": 3}
 PROGRAM = {"tile": 1024}
 """Of element-wise programs: what they store, and elements that go through together."""
 WINDOWS = {"weights": 0, "max": 1, "sum": 2}

@@ -211,11 +211,31 @@ void batch_norm_gradient(const void *record, const call *c, int64_t part,
     if (whole < behind) plane_gradients(r, c, whole * WIDTH, r->channels);
 }
 
+// Rows of channels: neighbouring ones are the lanes of vectors.
+static void affine_rows(const channel_affine_record *r, const call *c, int64_t first,
+                        int64_t behind) {
+    const float *factor = at(c, r->factor), *offset = at(c, r->offset);
+    const int64_t n = r->channels;
+    for (int64_t u = first; u < behind; u++) {
+        const float *x = (const float *)at(c, r->x) + u * n;
+        float *out = (float *)at(c, r->out) + u * n;
+        int64_t j = 0;
+        for (; j + WIDTH <= n; j += WIDTH)
+            store(out + j, load(x + j) * load(factor + j) + load(offset + j));
+        for (; j < n; j++) out[j] = x[j] * factor[j] + offset[j];
+    }
+}
+
 // x times a factor plus an offset, both of its channel.
 void channel_affine(const void *record, const call *c, int64_t part, int64_t parts) {
     const channel_affine_record *r = record;
     const float *factor = at(c, r->factor), *offset = at(c, r->offset);
     const int64_t n = r->inner;
+    if (n == 1) {
+        SHARE(r->count);
+        affine_rows(r, c, first, behind);
+        return;
+    }
     SHARE(r->count * r->channels);
     for (int64_t u = first; u < behind; u++) {
         const float by = factor[u % r->channels], shift = offset[u % r->channels];

@@ -2,7 +2,12 @@
 #include "philox.h"
 #include "program.h"
 
-enum { TILE = PROGRAM_TILE, REGISTERS = 16 };
+enum { TILE = PROGRAM_TILE, FAR_TILE = 256, REGISTERS = 16 };
+
+// Bytes of several operands and results from which they come from beyond the caches. Small
+// tiles are faster then: each operand's reads begin sooner, and what comes in ahead of them
+// leaves the tiles between steps where they are. Where all are near, steps cost more.
+enum { FAR = 16 << 20 };
 
 // truth: 0 for numbers, 1 for bytes that are 0 or 1; of what is drawn by the key in
 // `array`, the bound.
@@ -14,10 +19,11 @@ static int is_drawn(const operand *o) {
     return o->mode == READ_DRAWN || o->mode == READ_DRAWN_ROWS;
 }
 
-// size: of all planes. places: of drawn operands in a plane's mask; bases: of the others,
-// and of the result. along: 0 for registers of equal numbers, else -1.
+// apart: elements from the result to the other one. places: of drawn operands in a plane's
+// mask; bases: of the others, and of the result. along: 0 for registers of equal numbers,
+// else -1.
 typedef struct {
-    int64_t size;
+    int64_t apart;
     const operand *operands;
     char *bases[REGISTERS + 1];
     int64_t places[REGISTERS], along[REGISTERS];
@@ -114,9 +120,10 @@ static void one_tile(const program_record *r, const call *c, plane *p, int64_t u
             registers[i] = loaded(o, p->bases[i], start, n, r->width, tiles[i]);
         }
     }
-    // Steps of a whole tile write where the results go: the other one behind all of the first.
-    float *to = (float *)p->bases[r->operands] + start, *other_to = to + p->size;
-    const int is_direct = r->to == RESULT_VALUES && n % LANES == 0;
+    // Steps of a whole tile write where the results go.
+    float *to = (float *)p->bases[r->operands] + start, *other_to = to + p->apart;
+    const int are_values = r->to == RESULT_VALUES || r->to == RESULT_PAIRS;
+    const int is_direct = are_values && n % LANES == 0;
     for (const instruction *s = code; s < code + r->steps; s++) {
         float *out = tiles[s->out];
         if (is_direct && s->out == r->result) out = to;
@@ -126,7 +133,7 @@ static void one_tile(const program_record *r, const call *c, plane *p, int64_t u
         registers[s->out] = out;
     }
     const float *result = registers[r->result];
-    if (r->to == RESULT_VALUES) {
+    if (are_values) {
         if (result != to) memcpy(to, result, 4 * (size_t)n);
         if (r->other < 0) return;
         const float *other = registers[r->other];
@@ -139,16 +146,27 @@ static void one_tile(const program_record *r, const call *c, plane *p, int64_t u
     }
 }
 
-// A unit is a tile of a plane; planes are numbered by the outer axes.
+// Elements of a tile, of so many in all. Sums are of whole tiles, whose number is known.
+static int64_t tile_of(const program_record *r, const operand *operands, int64_t count) {
+    int64_t streams = r->other < 0 ? 1 : 2;
+    for (int64_t i = 0; i < r->operands; i++) streams += operands[i].mode == READ_DENSE;
+    const int is_far = streams > 2 && 4 * streams * count >= FAR;
+    return is_far && r->to != RESULT_SUMS ? FAR_TILE : TILE;
+}
+
+// A unit is a tile of a plane; planes are numbered by the outer axes. The other result is
+// behind all planes of the first, or each of its planes behind the first's.
 void program(const void *record, const call *c, int64_t part, int64_t parts) {
     const program_record *r = record;
     const int64_t sizes[4] = {r->size0, r->size1, r->size2, r->size3};
-    const int64_t size = r->rows * r->width, tiles = (size + TILE - 1) / TILE;
-    const int64_t each = (size + tiles * LANES - 1) / (tiles * LANES) * LANES;
     const int64_t planes = sizes[0] * sizes[1] * sizes[2] * sizes[3];
     plane p;
     p.operands = at(c, r->table);
-    p.size = planes * size;
+    const int64_t size = r->rows * r->width, tile = tile_of(r, p.operands, planes * size);
+    const int64_t tiles = (size + tile - 1) / tile;
+    const int64_t each = (size + tiles * LANES - 1) / (tiles * LANES) * LANES;
+    const int64_t results = r->to == RESULT_PAIRS ? 2 : 1;
+    p.apart = (r->to == RESULT_PAIRS ? 1 : planes) * size;
     for (int64_t i = 0; i < REGISTERS; i++)
         p.along[i] = -(i >= r->operands || p.operands[i].mode != READ_ONE);
     for (int64_t i = 0; i < r->operands; i++)
@@ -171,7 +189,8 @@ void program(const void *record, const call *c, int64_t part, int64_t parts) {
                 if (o->mode == READ_ONE) fill(o, p.bases[i], each, p.tiles[i]);
             }
             p.bases[r->operands] = (char *)at(c, r->out)
-                                   + u / tiles * size * (r->to == RESULT_BOOLS ? 1 : 4);
+                                   + u / tiles * size * results
+                                         * (r->to == RESULT_BOOLS ? 1 : 4);
         }
         const int64_t n = size - start < each ? size - start : each;
         one_tile(r, c, &p, u, start, n);

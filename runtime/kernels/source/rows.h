@@ -24,9 +24,8 @@ static inline float short_sum(const float *x, int64_t n) {
             s[u] += load(x + i + u * WIDTH);
         }
     for (; i + WIDTH <= n; i += WIDTH) s[0] += load(x + i);
-    float total = sum_of((s[0] + s[1]) + (s[2] + s[3]));
-    for (; i < n; i++) total += x[i];
-    return total;
+    if (i < n) s[1] += load_some(x + i, n - i);
+    return sum_of((s[0] + s[1]) + (s[2] + s[3]));
 }
 
 // The sum of a row; of a long one as the sum of those of its parts, to round less.

@@ -85,11 +85,33 @@ def element_wise(steps: list[tuple[Any, ...]], *operands: Array) -> Array:
 def two_results(
     steps: list[tuple[Any, ...]], other: int, *operands: Array
 ) -> tuple[Array, Array]:
-    """`element_wise`, and beside the last step's result what is in a register."""
-    out = np.empty((2, *operands[0].shape), np.float32)
+    """`element_wise`, and beside the last step's result what is in a register.
+
+    Where the last two operands are the halves of an array, so are the results.
+    """
+    shape = operands[0].shape
     sizes, read = _read(operands)
+    axis = _halved(*operands[-2:])
+    if axis is not None and prod(sizes[-2:]) == prod(shape[axis:]):
+        out = np.empty((prod(shape[:axis]), 2, prod(shape[axis:])), np.float32)
+        _direct().program(steps, sizes, out, *read, to="pairs", other=other)
+        return out[:, 0].reshape(shape), out[:, 1].reshape(shape)
+    out = np.empty((2, *shape), np.float32)
     _direct().program(steps, sizes, out, *read, other=other)
     return out[0], out[1]
+
+
+def _halved(a: Array, b: Array) -> int | None:
+    """The axis whose halves a and b are in an array without gaps; None for others."""
+    if a.base is None or a.base is not b.base or a.strides != b.strides:
+        return None
+    apart = _direct().address(b) - _direct().address(a)
+    for axis, n in enumerate(a.shape):
+        whole = (*a.shape[:axis], 2 * n, *a.shape[axis + 1 :])
+        steps = [a.itemsize * prod(whole[i + 1 :]) for i in range(a.ndim)]
+        if apart == n * a.strides[axis] and a.strides == tuple(steps):
+            return axis
+    return None
 
 
 def summed(steps: list[tuple[Any, ...]], *operands: Array) -> Any:

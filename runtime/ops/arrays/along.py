@@ -168,7 +168,8 @@ def _lined(x: Any, axis: int | None) -> tuple[Any, int]:
 
 def _counted(x: Any) -> Any:
     """Booleans and integers of less than 32 bits, which would overflow, as int64."""
-    small = x.dtype.kind in "biu" and x.dtype.itemsize < 4
+    dtype = x.dtype
+    small = dtype.kind in "biu" and dtype.itemsize < 4
     return cast(x, dtype="int64") if small else x
 
 

@@ -252,7 +252,26 @@ def _(g, y, x, *, sizes, axis, num):
         namespace(plain(b)).zeros(b.shape, b.dtype) if a is None else a
         for a, b in zip(g, y, strict=True)
     ]
-    return concat_of(*parts, axis=axis)
+    held = _holder(parts, x.shape, axis)
+    return concat_of(*parts, axis=axis) if held is None else held
+
+
+def _holder(parts: list[Any], shape: tuple[int, ...], axis: int) -> Any:
+    """The array of this shape that these are the parts of; None where it is none."""
+    base = parts[0].base if type(parts[0]) is np.ndarray else None
+    if type(base) is not np.ndarray or base.size != math.prod(shape):
+        return None
+    if not base.flags.c_contiguous or any(type(a) is not np.ndarray for a in parts):
+        return None
+    held, axis = base.reshape(shape), axes_of(axis, len(shape))[0]
+    place = held.ctypes.data
+    for part in parts:
+        if part.dtype != held.dtype or part.strides != held.strides:
+            return None
+        if part.ctypes.data != place:
+            return None
+        place += part.shape[axis] * part.strides[axis]
+    return held
 
 
 def _parts(length: int, size: int) -> tuple[int, ...]:

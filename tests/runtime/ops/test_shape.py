@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from burnish import ops
+from burnish import Tensor, ops
 from burnish.errors import InputError
 from tests.harness.operators import case, listed
 
@@ -261,3 +261,19 @@ def test_column_row_depth_order():
 def test_mistakes_are_explained(call, words):
     with pytest.raises(InputError, match=words):
         call(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted"),
+    [((0, 1), (0, 1, 2, 3)), ((1, 0), (2, 3, 0, 1)), ((0, 0), (2, 4, 0, 0))],
+    ids=str,
+)
+def test_a_split_s_gradient_has_its_parts_where_they_belong(order, wanted):
+    x = Tensor(np.ones((3, 4, 2)), device="cpu:autodiff").require_grad()
+    parts = ops.split(x, sizes=(2, 2), axis=1)
+    y = ops.concat([parts[i] for i in order], axis=1)
+    g = np.broadcast_to(np.arange(4.0)[:, None], (3, 4, 2)).copy()
+    found = x.grad(y.backward(Tensor(g))).numpy()
+    np.testing.assert_array_equal(
+        found, np.broadcast_to(wanted, (3, 2, 4)).swapaxes(1, 2)
+    )
