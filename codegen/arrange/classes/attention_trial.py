@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import permutations, product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,13 @@ import numpy as np
 from burnish import Tensor, nn
 from burnish.codegen.arrange.classes.interpreter import Numbers, Untried, run
 from burnish.codegen.program import (
+    Call,
+    Expression,
     Layer,
     Literal,
+    Slice,
     Statement,
+    Subscript,
     Value,
     every_expression,
 )
@@ -35,6 +39,8 @@ _DRAWS = ((1, 0, 4.0), (2, 0, 0.25), (3, 2, 1.0), (4, 5, 1.0))
 
 They reject a bound or a window that the first draw does not reach.
 """
+_REACHED = _BATCH + max(larger for _, larger, _ in _DRAWS)
+"""A length that every axis with a name exceeds or has in some draw."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +180,7 @@ def agreeing(
     for way in _ways(statements, inputs, outputs, layers):
         if not first.agrees(way):
             continue
-        for seed, larger, scale in _DRAWS:
-            other = {n: s if s in fixed else s + larger for n, s in sizes.items()}
+        for seed, scale, other in _further(sizes, fixed):
             try:
                 further = draw(seed, other, scale)
             except (ValueError, IndexError, TypeError, KeyError):
@@ -184,6 +189,46 @@ def agreeing(
                 raise Untried("it is the layer for some inputs only")
         return way
     return None
+
+
+def _further(
+    sizes: dict[str, int], fixed: set[int]
+) -> Iterator[tuple[int, float, dict[str, int]]]:
+    """Seeds, magnitudes and sizes of further draws.
+
+    A number that is written down may be a size that the exporter fixed, or a mask's
+    bound, which only other sizes show.
+    """
+    for seed, larger, scale in _DRAWS:
+        grown = {name: size + larger for name, size in sizes.items()}
+        held = {n: s if s in fixed else grown[n] for n, s in sizes.items()}
+        yield seed, scale, grown
+        if held != grown:
+            yield seed, scale, held
+
+
+def has_far_bounds(statements: Sequence[Statement]) -> bool:
+    """Whether a mask or a window ends behind what any draw is long enough to show."""
+    return any(
+        isinstance(bound, Literal)
+        and type(bound.value) is int
+        and abs(bound.value) >= _REACHED
+        for s in statements
+        for e in every_expression(s)
+        for bound in _bounds(e)
+    )
+
+
+def _bounds(expression: Expression) -> Iterator[Expression | None]:
+    """Diagonals of triangles, and ends of slices of axes that have no number."""
+    match expression:
+        case Call(function="ops.tril" | "ops.triu", args=args, options=options):
+            yield from (*args[1:], *dict(options).values())
+        case Subscript(target=target, keys=keys):
+            sizes = target.shape if isinstance(target, Value) and target.shape else ()
+            for key, size in zip_longest(keys, sizes[: len(keys)]):
+                if isinstance(key, Slice) and not isinstance(size, int):
+                    yield from (key.start, key.stop)
 
 
 def _drawn(

@@ -20,6 +20,7 @@ from burnish.codegen.arrange.classes.attention_trial import (
     AttentionForm,
     Projections,
     agreeing,
+    has_far_bounds,
     sizes_to_try,
 )
 from burnish.codegen.arrange.classes.interpreter import Untried
@@ -49,6 +50,8 @@ def multihead(
     """How the statements are called as the layer, if they are one."""
     layers = _projections(statements)
     if layers is None or len(outputs) > 2 or not 1 <= len(inputs) <= 4:
+        return None
+    if has_far_bounds(statements):
         return None
     if layers.out.weights["weight"].dtype == "float16":
         statements = [statement.rebuilt(_unrounded) for statement in statements]

@@ -90,6 +90,7 @@ def _merge(
         for place, result in enumerate(body.outputs):
             if result is other:
                 body.outputs[place] = _named(one, result, body)
+    body.sort()  # the first of a pair may have been computed behind the second
     first, second = (node.outputs[place] for place in places)
     start, plain = (node.inputs[2 + place] for place in places)
     if plain is not None and (maker := plain.producer()) and depend_on([start], maker):

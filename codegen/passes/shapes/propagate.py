@@ -80,6 +80,8 @@ class _Follower:
     def _rounds(self, node: ir.Node) -> bool:
         """Propagate through a loop's body from the shapes that stay the same."""
         for value, dims in kept_shapes(node, self.context).items():
+            if value.shape is not None:  # what a file says may hold in one round alone
+                value.shape = ir.Shape([None] * len(value.shape))
             _write(value, dims, self.names)
         body = node.attributes["body"].as_graph()
         said = [value.shape for value in body.outputs]

@@ -38,7 +38,8 @@ output "y": float32[batch, time, 4]
 """
 
 
-WINDOW = "_slice(), _slice(stop=7)"
+WINDOW = "_slice(), _slice(stop={})"
+SQUARE = "Tensor.ones(x.shape[1], x.shape[1], dtype='bool')"
 
 
 def recognized(keys: str = "k1", values: str = "v1", options: str = "") -> object:
@@ -61,6 +62,12 @@ def test_attention_of_one_tensor_is_the_layer(options: str) -> None:
     assert found.is_causal == bool(options)
 
 
+def test_a_causal_mask_is_the_layer_s() -> None:
+    found = recognized(options=f", attn_mask=ops.tril({SQUARE})")
+    assert found is not None
+    assert found.is_causal
+
+
 def test_an_operator_that_nothing_has_imported_yet_is_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -73,11 +80,15 @@ def test_an_operator_that_nothing_has_imported_yet_is_tried(
     [
         {"options": ", scale=0.5"},
         # the same as the layer up to seven positions, the length of the first draw
-        {"keys": f"k1[{WINDOW}]", "values": f"v1[{WINDOW}]"},
+        {"keys": f"k1[{WINDOW.format(7)}]", "values": f"v1[{WINDOW.format(7)}]"},
+        {"keys": f"k1[{WINDOW.format(64)}]", "values": f"v1[{WINDOW.format(64)}]"},
+        # the same up to as many positions as are written there, which may be a size
+        {"options": f", attn_mask=ops.tril({SQUARE}, k=1)"},
+        {"options": f", attn_mask=ops.tril({SQUARE}, k=63)"},
         # the same for inputs from the standard normal distribution
         {"keys": "k1.clip(-4.0, 4.0)"},
     ],
-    ids=["scale", "window", "bounded keys"],
+    ids=["scale", "window", "long window", "band", "wide band", "bounded keys"],
 )
 def test_what_agrees_at_small_sizes_only_is_not(changes: dict[str, str]) -> None:
     assert recognized(**changes) is None

@@ -243,3 +243,41 @@ def test_sizes_that_rounds_keep_are_known_inside_and_behind(tmp_path: Path) -> N
     grown = text.replace("Where(kept, state, o)", "Concat<axis = 0>(o, state)")
     _, made = source_of(fixed(grown), tmp_path)
     assert np.asarray(made(x, mask)[0])[:, 0].tolist() == [6, 9, 12, 15, 18]
+
+
+def test_the_first_of_two_equal_states_may_be_computed_behind_the_second(
+    tmp_path: Path,
+) -> None:
+    one, other = (
+        f"      Select_{n} = Where(kept, state, {h})\n" for n, h in enumerate("ho")
+    )
+    assert one + other in FIXED
+    text = FIXED.replace(one + other, f"{other}      used = Neg(Select_1)\n{one}")
+    text = text.replace("each = Identity(Select_1)", "each = Add(used, o)")
+    source = _fixed_source(fixed(text), tmp_path)
+    assert source.count("ops.where") == 1, source
+
+
+SWAPPED = """
+<ir_version: 9, opset_import: ["" : 18]>
+swapped (float[M, 4] x, float[K, 4] w, int64 n) => (int64[2] last)
+{
+  h, g = Loop(n, , x, w) <
+    body = step (int64 turn, bool going, float[M, 4] h0, float[K, 4] g0)
+    => (bool goes, float[K, 4] g1, float[M, 4] h1) {
+      goes = Identity(going)
+      g1 = Identity(g0)
+      h1 = Identity(h0)
+    }>
+  last = Shape(h)
+}
+"""
+
+
+def test_sizes_that_a_file_tells_of_the_first_round_are_no_others(
+    tmp_path: Path,
+) -> None:
+    _, made = source_of(onnx.parser.parse_model(SWAPPED), tmp_path)
+    x, w = floats(2, 4), floats(3, 4)
+    sizes = [np.asarray(made(x, w, np.array(n)))[0] for n in range(3)]
+    assert sizes == [2, 3, 2]
