@@ -32,6 +32,7 @@ from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import RULES, fuse
 from burnish.plan.rewrites.unread import without_unread_rows
+from burnish.plan.rewrites.unread_queries import without_unread_queries
 from burnish.plan.rewrites.widen import widen
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fault, Fetch, Room, Space, point
@@ -77,6 +78,7 @@ class Plan:
         library.release_memory()  # of the capture's values: constants get their own
         if "unread_rows" not in off:
             without_unread_rows(program)
+            without_unread_queries(program)
         graph = Graph(program)
         fold(graph)
         if "float16" not in off:

@@ -25,12 +25,12 @@ from burnish.ops.arrays.index import getitem, put_at
 _LAYERS = {"linear", "layer_norm_from", "rms_norm_from"}
 """Operators of the last axis of their first argument; all others are parameters."""
 
-_UNARY = {
+UNARY = {
     *("gelu", "relu", "swish", "sigmoid", "tanh", "erf", "hard_swish", "leaky_relu"),
     *("softplus", "neg", "square", "exp", "abs_"),
 }
 
-_BINARY = {"add", "sub", "mul", "div", "dropped"}
+BINARY = {"add", "sub", "mul", "div", "dropped"}
 
 _KEEP_ZEROS = {"add": all, "sub": all, "mul": any, "dropped": any, "neg": all}
 """Operators that give zeros where all, or any, of their arguments are zeros."""
@@ -83,11 +83,11 @@ class _Work:
 
     def _find_zeros(self, i: int, call: Call) -> None:
         """Note whether a call's results are zero but for some rows."""
-        rows = _rows_of(call, "put_at")
+        rows = few_rows(call, "put_at")
         if rows is not None:
             self._sparse[call.results.place] = rows
             return
-        name, args = _name(call), call.args
+        name, args = name_of(call), call.args
         known = [self._sparse.get(a.place) for a in args if isinstance(a, Ref)]
         rows = next((each for each in known if each is not None), None)
         if rows is None:
@@ -97,7 +97,7 @@ class _Work:
             is_first = isinstance(args[0], Ref) and args[0].place in self._sparse
             if (
                 is_first
-                and of.name not in _BINARY
+                and of.name not in BINARY
                 and self._is_by_row(of, args[2:], rows, call.function.options)
             ):
                 self.rows[i] = rows
@@ -114,7 +114,7 @@ class _Work:
 
     def _find_read(self, i: int, call: Call) -> None:
         """Note which rows a call reads of its arguments."""
-        rows = _rows_of(call, "getitem")
+        rows = few_rows(call, "getitem")
         if rows is not None:
             place = call.args[0].place
             is_first = place not in self._heads
@@ -149,9 +149,9 @@ class _Work:
             same = all(len(each.shape) < 2 for each in _arrays(behind))
             others = [ref for ref in refs(args[1:]) if ref.place not in self._fixed]
             return is_last and same and not others and self._has_rows(first, rows)
-        if name in _UNARY:
+        if name in UNARY:
             return len(_arrays(args)) == 1 and self._has_rows(first, rows)
-        if name not in _BINARY:
+        if name not in BINARY:
             return False
         arrays = _arrays(args)
         width = max((each.shape[-1:] for each in arrays), default=())
@@ -169,7 +169,7 @@ class _Work:
         if isinstance(call.function, Pull):
             is_one = any(ref is each for each in call.args[:3])
             return is_one and self._has_rows(ref, rows)
-        if _name(call) in _LAYERS:
+        if name_of(call) in _LAYERS:
             return ref is call.args[0]
         return self._has_rows(ref, rows)
 
@@ -215,7 +215,7 @@ class _Written:
 
     def _write(self, call: Call) -> None:
         self._fill((call.args, call.options))
-        read, put = _rows_of(call, "getitem"), _rows_of(call, "put_at")
+        read, put = few_rows(call, "getitem"), few_rows(call, "put_at")
         if put is not None:  # written where somebody reads all of it
             self._some[call.results.place, str(put.part)] = call.args[0]
             return
@@ -252,7 +252,7 @@ class _Written:
             self._fill(ref)
             self._some[key] = self._new(ref, rows)
             options = {"index": rows.part}
-            self.calls.append(_call(getitem, ref, options, self._some[key]))
+            self.calls.append(call_of(getitem, ref, options, self._some[key]))
         return self._some[key]
 
     def _fill(self, value: Any) -> None:
@@ -262,7 +262,7 @@ class _Written:
             if rows is not None and ref.place not in self._whole:
                 self._whole.add(ref.place)
                 options = {"index": rows.part, "shape": ref.shape}
-                self.calls.append(_call(put_at, self._rows(ref, rows), options, ref))
+                self.calls.append(call_of(put_at, self._rows(ref, rows), options, ref))
 
     def _new(self, ref: Ref, rows: _Rows) -> Ref:
         """A place for these rows of a value."""
@@ -270,7 +270,7 @@ class _Written:
         return Ref(self.places - 1, (*rows.kept, ref.shape[-1]), ref.dtype)
 
 
-def _call(function: Any, arg: Ref, options: dict[str, Any], result: Ref) -> Call:
+def call_of(function: Any, arg: Ref, options: dict[str, Any], result: Ref) -> Call:
     return Call(function, (arg,), options, result, paused=False, always=False)
 
 
@@ -279,11 +279,11 @@ def _arrays(args: Any) -> list[Any]:
     return [each for each in leaves(args) if hasattr(each, "shape")]
 
 
-def _name(call: Call) -> str:
+def name_of(call: Call) -> str:
     return str(getattr(call.function, "name", ""))
 
 
-def _rows_of(call: Call, name: str) -> _Rows | None:
+def few_rows(call: Call, name: str) -> _Rows | None:
     """The rows that a `getitem` reads, or that a `put_at` gives, if they are few."""
     if not isinstance(call.function, Operator) or call.function.name != name:
         return None

@@ -1,4 +1,4 @@
-"""Rows that nobody reads are not computed, nor their gradients."""
+"""Rows and queries that nobody reads are not computed, nor their gradients."""
 
 import copy
 
@@ -156,6 +156,113 @@ def test_results_see_nothing_of_rows_that_are_not_read():
     x = inputs()
     x.data[:, 1] = np.nan
     check(model, x)
+
+
+class Attention(nn.Module):
+    """Rows of attention over (3, 8, 16), behind a layer and before one."""
+
+    def __init__(self, of, index=INDEXES["first"]):
+        self.of, self.index = of, index
+        self.query, self.key, self.value = (nn.Linear(16, 16) for _ in range(3))
+        self.before, self.out = nn.Linear(16, 16), nn.Linear(16, 16)
+        self.encoder = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True)
+        self.dropping = nn.TransformerEncoderLayer(16, 2, 32, 0.5, batch_first=True)
+
+    def heads(self, x):
+        layers = self.query, self.key, self.value
+        return [layer(x).reshape(3, 8, 2, 8).swapaxes(1, 2) for layer in layers]
+
+    def scores(self, x):
+        q, k, v = self.heads(x)
+        return q @ k.swapaxes(2, 3), v
+
+    def joined(self, y):
+        return self.out(y.swapaxes(1, 2).reshape(3, 8, 16))
+
+    def forward(self, x):
+        return self.of(self, self.before(x))[self.index]
+
+
+SHIFT = RANDOM.standard_normal((8, 8)).astype(np.float32)
+ATTENTIONS = {
+    "plain": lambda m, x: x + m.joined(ops.scaled_dot_product_attention(*m.heads(x))),
+    "causal": lambda m, x: (
+        x + m.joined(ops.scaled_dot_product_attention(*m.heads(x), is_causal=True))
+    ),
+    "scores of keys are shifted": lambda m, x: m.joined(
+        ops.softmax((s := m.scores(x))[0] + Tensor(SHIFT[:1])) @ s[1]
+    ),
+    "a layer": lambda m, x: m.encoder(x),
+    "a layer with dropout": lambda m, x: m.dropping(x),
+}
+
+
+@pytest.mark.parametrize("index", ["first", "last", "two", "every third"])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_is_of_the_queries_that_are_read(name, index):
+    model, x = Attention(ATTENTIONS[name], INDEXES[index]), inputs()
+    plain = burnish.compile(model.valid(), off=("unread_rows",))
+    assert work(check(model, x), x) < 0.85 * work(plain, x)
+    made, wanted, fast = both_steps(model.train().to("cpu:autodiff"), x)
+    same(made, wanted)
+    assert "planning failed" not in fast.explain()
+
+
+OTHER_ATTENTIONS = {
+    "over queries": lambda m, x: m.joined(
+        ops.softmax((s := m.scores(x))[0], axis=2) @ s[1]
+    ),
+    "queries are keys": lambda m, x: m.joined(
+        ops.softmax((q := m.heads(x)[0]) @ q.swapaxes(2, 3)) @ q
+    ),
+    "values are scores": lambda m, x: m.joined(
+        (s := ops.softmax(m.scores(x)[0])) @ s @ m.heads(x)[2]
+    ),
+    "all scores are read": lambda m, x: m.joined(
+        (s := m.scores(x))[0] @ s[1] + s[0].mean()
+    ),
+    "scores are shifted by an array": lambda m, x: m.joined(
+        ops.softmax((s := m.scores(x))[0] + SHIFT) @ s[1]
+    ),
+    "words are mixed": lambda m, x: m.out(x.reshape(3, 16, 8).swapaxes(1, 2)),
+    "the batch is split": lambda m, x: m.out(x.reshape(3, 2, 4, 16)).reshape(3, 8, 16),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ATTENTIONS)
+def test_queries_that_are_read_otherwise_are_computed(name):
+    model, x = Attention(OTHER_ATTENTIONS[name]), inputs()
+    check(model.valid(), x)
+    made, wanted, fast = both_steps(model.train().to("cpu:autodiff"), x)
+    same(made, wanted)
+    assert "planning failed" not in fast.explain()
+
+
+@pytest.mark.oracle
+def test_gradients_of_queries_are_those_of_pytorch():
+    import torch
+
+    torch.manual_seed(0)
+    theirs = torch.nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True)
+    model = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True)
+    model.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
+    x = inputs()
+    theirs.double()(torch.from_numpy(x.data).double())[:, -1].pow(3).mean().backward()
+    model.to("cpu:autodiff")
+    sgd, before = optim.SGD(), {k: v.copy() for k, v in _arrays(model)}
+
+    def step(x):
+        made = model(x)[:, -1]
+        loss = (made * made * made).mean()
+        sgd.step(1.0, model, loss.backward())
+        return loss
+
+    burnish.compile(step)(x)
+    wanted = {k: p.grad.numpy() for k, p in theirs.named_parameters()}
+    scale = max(abs(grad).max() for grad in wanted.values())
+    for name, after in _arrays(model):
+        found = before[name] - after
+        np.testing.assert_allclose(found, wanted[name], atol=1e-5 * scale, rtol=0)
 
 
 @pytest.mark.oracle
