@@ -289,6 +289,25 @@ def test_gradients_to_the_input_are_products_of_rounded_operands(rows, ins, outs
     near(made, (rounded(factor) @ weight).sum(0), 2e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 15, 16, 33, 300])
+@pytest.mark.parametrize(("ins", "outs"), [(32, 48), (256, 64), (13, 37)])
+def test_gradients_of_weights_are_products_of_rounded_operands(rows, ins, outs):
+    """Of a few rows they are those of the operands as they are."""
+    d = Draw(rows)
+    layer = nn.Linear(ins, outs).to("cpu:autodiff")
+
+    @functools.partial(burnish.compile, precision="bf16")
+    def step(x, factor):
+        found = (layer(x) * factor).sum().backward()
+        optim.SGD().step(0.0, layer, found)
+        return layer.weight.grad(found)
+
+    x, factor = d.tensor(rows, ins), d.tensor(rows, outs)
+    step(x, factor)
+    of = rounded if rows >= 16 else wide
+    near(step(x, factor), of(factor).swapaxes(0, 1) @ of(x), 2e-5)
+
+
 def test_a_learner_trains_in_bf16():
     d = np.random.default_rng(0)
     x = d.standard_normal((256, 3, 12, 12), np.float32)

@@ -27,6 +27,9 @@ from burnish.plan.cpu.products.row_layout import rows_layout
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value
 
+_TURNED = 32 << 20
+"""The most bytes of a gradient that is turned for products of bfloat16."""
+
 
 @lower("linear gradient")
 def linear_gradient(b: Builder, node: Node) -> None:
@@ -47,7 +50,9 @@ def linear_gradient(b: Builder, node: Node) -> None:
 
     if to_x is not None:
         times(b, node, g, turned, outs, ins, None)
-    if to_weight is not None:
+    if to_weight is not None and b.half and count >= LANES and 4 * g.size <= _TURNED:
+        _rounded_to_weight(b, to_weight, g, x)
+    elif to_weight is not None:
         w = Window((count,), (count,), (1,), (1,), (1,), (0,))
         in_rows, out_rows = (_whole_rows(b, value) for value in (x, g))
         steps = [
@@ -68,6 +73,30 @@ def linear_gradient(b: Builder, node: Node) -> None:
             "reduce", 1, x=b.spot(g, layout), out=b.result(to_bias), outer=outer,
             width=count, inner=inner, mode=REDUCTIONS["sum"], scale=1.0,
         )  # fmt: skip
+
+
+def _rounded_to_weight(b: Builder, to_weight: Value, g: Value, x: Value) -> None:
+    """The same by products of bfloat16 that are summed in float32."""
+    outs, ins = to_weight.shape
+    count = x.size // ins
+    back, rows = b.unnamed_value((outs, count)), b.unnamed_value((count, ins))
+    turned = b.new(4 * back.size)
+    b.copy(back.shape, b.spot(g), (1, outs), turned, (count, 1))
+    b.alias(back, PLAIN, turned)
+    b.alias(rows, PLAIN, b.spot(x))
+
+    def packed(nr: int, depth: int) -> Spot | Unpacked:
+        return turned_weights(b, rows, 1, nr, depth)
+
+    times(
+        b,
+        Node("linear gradient", [], {}, [to_weight], []),
+        back,
+        packed,
+        count,
+        ins,
+        None,
+    )
 
 
 def _whole_rows(b: Builder, x: Value) -> Layout:
