@@ -40,6 +40,7 @@ from burnish.codegen.passes.recurrent.states import loop_states
 from burnish.codegen.passes.recurrent.steps import recurrent_steps
 from burnish.codegen.passes.recurrent.twins import same_states
 from burnish.codegen.passes.recurrent.unrolled import unrolled_layers
+from burnish.codegen.passes.shapes.later_inputs import later_inputs
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.passes.shapes.softmax_rows import softmax_rows
 from burnish.codegen.passes.weights.tie import tie_weights
@@ -50,6 +51,7 @@ from burnish.codegen.passes.weights.widen import widen_integers
 Pass = Callable[[ir.Model, Account], bool]
 
 PASSES: tuple[Pass, ...] = (
+    later_inputs,  # before all that asks for bounds and axes
     decide_branches,  # before they are inlined
     inline_constant_if,  # before all that looks at a branch that never runs
     merge_branches,  # before weights that both branches read are untied

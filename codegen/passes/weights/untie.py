@@ -122,7 +122,13 @@ def _computed_apart(model: ir.Model, account: Account) -> bool:
             _put_beside(node, first[0][0])
         for uses in others:
             reader = uses[0][0]
-            step = ir.Node("", node.op_type, node.inputs, node.attributes.values())
+            step = ir.Node(
+                "",
+                node.op_type,
+                node.inputs,
+                node.attributes.values(),
+                version=node.version,
+            )
             _put_beside(step, reader)
             step.outputs[0].type = output.type
             step.outputs[0].shape = output.shape

@@ -99,6 +99,7 @@ def _attentions() -> onnx.ModelProto:
 
 
 CASES: dict[str, Callable[[], onnx.ModelProto]] = {
+    "later_inputs": lambda: form("y = Clip<max=0.5>(x)", opset=9, x="2,4"),
     "decide_branches": branches.cell,
     "inline_constant_if": _conditional,
     "merge_branches": lambda: merged.of(

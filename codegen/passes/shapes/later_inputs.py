@@ -1,0 +1,57 @@
+"""Give nodes of older opsets the inputs that later ones have for their attributes.
+
+Clip had its bounds as attributes, Slice its ends, Squeeze its axes: patterns and passes
+ask for inputs alone. They mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
+
+_INPUTS: dict[str, tuple[Any, ...]] = {
+    "Clip": (11, "min", "max"),
+    "Pad": (11, "pads", "value"),
+    "Slice": (10, "starts", "ends", "axes"),
+    "Split": (13, "split"),
+    "Squeeze": (13, "axes"),
+    "Unsqueeze": (13, "axes"),
+}
+"""The first opset that has them as inputs, and their order behind the first one."""
+
+
+def later_inputs(model: ir.Model, account: Account) -> bool:
+    """Write bounds, ends and axes as inputs."""
+    changed = False
+    for node in g.all_nodes(model):
+        since, *names = (0,) if node.domain else _INPUTS.get(node.op_type, (0,))
+        if g.version(model, node) < since and _moved(model, node, names):
+            node.version = since
+            account.did("attributes that later opsets have as inputs", g.label(node))
+            changed = True
+    return changed
+
+
+def _moved(model: ir.Model, node: ir.Node, names: list[str]) -> bool:
+    """Whether the attributes that the node has are inputs now."""
+    data = node.inputs[0]
+    held = {n: node.attributes[n] for n in names if n in node.attributes}
+    if data is None or data.dtype is None or not held or len(node.inputs) > 1:
+        return False
+    dtype = data.dtype.numpy()
+    for place, name in enumerate(names, 1):
+        if name not in held:
+            continue
+        attribute = held[name]
+        whole = attribute.type == ir.AttributeType.INTS
+        array = np.array(attribute.value, np.int64 if whole else dtype)
+        made = g.new_constant(model, f"{node.outputs[0].name}_{name}", array)
+        node.resize_inputs(place + 1)
+        node.replace_input_with(place, made)
+        node.attributes.pop(name)
+    return True
