@@ -27,18 +27,27 @@ def reader(results: Any) -> Callable[[Any], Any]:
     if isinstance(results, Ref):
         return itemgetter(results.place)
     if isinstance(results, Late):
-        function = results.function
-        args, options = reader(results.args), reader(results.options)
+        function, args = results.function, reader(results.args)
+        if not results.options:
+            return lambda values: function(*args(values))
+        options = reader(results.options)
         return lambda values: function(*args(values), **options(values))
     if isinstance(results, dict):
         named = {key: reader(item) for key, item in results.items()}
         return lambda values: {key: read(values) for key, read in named.items()}
-    if isinstance(results, list | tuple):
+    if isinstance(results, list | tuple) and not _is_fixed(results):
         reads = [reader(item) for item in results]
         kind: Any = type(results)
         made = getattr(kind, "_make", kind)
         return lambda values: made([read(values) for read in reads])
     return lambda values: results
+
+
+def _is_fixed(results: Any) -> bool:
+    """Whether these are the same objects in each run, which nobody can change."""
+    if type(results) is tuple:
+        return all(map(_is_fixed, results))
+    return isinstance(results, str | bytes | int | float | None)
 
 
 class Unmade:

@@ -194,9 +194,10 @@ RECORDS = (
     ),
     _record(
         "trees",
-        "x roots features thresholds yes no modes missing targets weights space out "
-        "fault",
-        "rows width trees nodes leaves votes outputs groups how divisor is_double",
+        "x roots features thresholds yes no modes missing targets weights packed space "
+        "keys out fault",
+        "rows width trees nodes leaves votes outputs groups how divisor is_double "
+        "copies block room",
     ),
     _record("votes", "space out", "rows outputs groups how divisor is_double"),
     _record(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 
-def forest(seed, trees=7, depth=6, width=5, dtype=np.float32):
-    """Arrays of full trees, of nodes that ask at random, with two votes a leaf."""
+def forest(seed, trees=7, depth=6, width=5, dtype=np.float32, modes=6):
+    """Arrays of full trees, of nodes that ask at random, with two votes a leaf.
+
+    modes: how many ways of asking there are.
+    """
     rng = np.random.default_rng(seed)
     inner = 2**depth - 1
     child = 2 * np.arange(inner) + np.array([[1], [2]])
@@ -23,6 +26,6 @@ def forest(seed, trees=7, depth=6, width=5, dtype=np.float32):
         "no": sides[:, 1].ravel(),
         "targets": rng.integers(0, 4, (leaves, 2)),
         "weights": rng.standard_normal((leaves, 2)).astype(dtype),
-        "modes": rng.integers(0, 6, trees * inner).astype(np.uint8),
+        "modes": rng.integers(0, modes, trees * inner).astype(np.uint8),
         "missing": rng.random(trees * inner) < 0.5,
     }

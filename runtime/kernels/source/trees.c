@@ -3,7 +3,25 @@
 
 #include "call.h"
 
-enum { WALKS = 8 };  // walks at a time, each of which waits for memory of its own
+enum {
+    WALKS = 8,    // walks at a time, each of which waits for memory of its own
+    HEADER = 64,  // bytes of `packed` before its depths: a number, 0 where there are none
+    LOOK = 4,     // levels of a tree between looks whether all walks are at leaves
+};
+
+// A packed node: on to `next`, or to the node behind it where the row's key is greater. A
+// leaf leads to itself and has its number. Features and nodes are in bytes, which addresses
+// are made of without a product.
+typedef struct {
+    int32_t key;
+    uint32_t feature, next;
+    int32_t leaf;
+} packed_node;
+typedef struct {
+    int64_t key;
+    uint32_t feature, next;
+    int64_t leaf;
+} packed_double;
 
 typedef struct {
     const void *x, *thresholds, *weights;  // float, or double
@@ -27,12 +45,20 @@ INLINE int64_t says_yes(int mode, double value, double threshold) {
     }
 }
 
+// A truth value as a number that compilers know nothing of: they make no jumps of it, which
+// processors would often guess wrongly.
+INLINE uint32_t number_of(uint32_t truth) {
+    __asm__("" : "+r"(truth));
+    return truth;
+}
+
 // Every place becomes ~leaf. Returns whether an index was out of range or nodes form a
 // cycle; such a walk is at leaf 0.
 // row: where each walk's row begins in x.
 INLINE int64_t descended(const trees_record *r, const forest *f, const int64_t *row,
                          int64_t *place, int64_t some, int has_modes, int has_missing,
                          int is_double) {
+    const int64_t *sides[2] = {f->no, f->yes};
     int64_t fault = 0, going = 1, steps = 0;
     for (; going && steps <= r->nodes; steps++) {
         going = 0;
@@ -47,8 +73,7 @@ INLINE int64_t descended(const trees_record *r, const forest *f, const int64_t *
             const int mode = has_modes ? f->modes[n] : 0;
             int64_t is = says_yes(mode, value, number(f->thresholds, n, is_double));
             if (has_missing && value != value) is |= f->missing[n];
-            const int64_t *side = is ? f->yes : f->no;
-            place[i] = side[n];
+            place[i] = sides[number_of((uint32_t)is)][n];
             going |= place[i] >= 0;
         }
     }
@@ -71,14 +96,30 @@ INLINE double joined(int64_t how, double total, double vote) {
     return is_better || vote != vote ? vote : total;
 }
 
-// Rows `low` to `high` in trees `from` to `to`; total (rows, outputs + 1).
-static int64_t counted(const trees_record *r, const forest *f, int64_t from, int64_t to,
-                       int64_t low, int64_t high, double *total) {
+// The vote of a leaf for a row; returns whether its target is none.
+INLINE int64_t voted(const trees_record *r, const forest *f, int64_t leaf, double *row,
+                     int is_double) {
+    for (int64_t v = leaf * r->votes; v < (leaf + 1) * r->votes; v++) {
+        const int64_t target = f->targets[v];
+        if ((uint64_t)target > (uint64_t)r->outputs) return 1;
+        row[target] = joined(r->how, row[target], number(f->weights, v, is_double));
+    }
+    return 0;
+}
+
+INLINE void emptied(const trees_record *r, int64_t low, int64_t high, double *total) {
     const int64_t columns = r->outputs + 1;
     const double start = r->how == VOTES_SUM   ? 0
                          : r->how == VOTES_MIN ? (double)INFINITY
                                                : -(double)INFINITY;
     for (int64_t i = low * columns; i < high * columns; i++) total[i] = start;
+}
+
+// Rows `low` to `high` in trees `from` to `to`; total (rows, outputs + 1).
+static int64_t counted(const trees_record *r, const forest *f, int64_t from, int64_t to,
+                       int64_t low, int64_t high, double *total) {
+    const int64_t columns = r->outputs + 1;
+    emptied(r, low, high, total);
     int64_t tree = from, at_row = low, fault = 0;
     while (tree < to) {
         int64_t row[WALKS], place[WALKS], rows[WALKS], some = 0;
@@ -121,6 +162,125 @@ static void joined_groups(const double *total, void *out, int64_t low, int64_t h
         }
 }
 
+// Whole numbers in the order of WALKS rows' numbers, (copies, width, WALKS): NaN is greater
+// than all, and in a second copy, for nodes where it answers as small numbers do, less.
+#define KEYS(NAME, T, INFINITE, MOST)                                                      \
+    static void NAME(const T *x, T *keys, int64_t rows, int64_t width, int64_t copies) {   \
+        for (int64_t i = 0; i < width; i++)                                                \
+            for (int64_t k = 0; k < rows; k++) {                                           \
+                const T bits = x[k * width + i], size = bits & MOST;                       \
+                const T negative = -(bits < 0), is_nan = -(size > INFINITE);               \
+                const T key = ((size ^ negative) - negative) & ~is_nan;                    \
+                keys[i * WALKS + k] = key | (MOST & is_nan);                               \
+                if (copies == 2) keys[(width + i) * WALKS + k] = key | (~MOST & is_nan);   \
+            }                                                                              \
+    }
+KEYS(float_keys, int32_t, 0x7f800000, INT32_MAX)
+KEYS(double_keys, int64_t, 0x7ff0000000000000, INT64_MAX)
+
+#define AT(T, base, bytes) (*(const T *)((const char *)(base) + (bytes)))
+
+// All walks are a node further; those over rows of their own have keys side by side.
+#define LEVEL(T, NODE, lanes)                                                              \
+    UNROLLED for (int k = 0; k < WALKS; k++) {                                             \
+        const NODE *n = &AT(NODE, nodes, p[k]);                                            \
+        const T key = AT(T, x + lanes * k, n->feature);                                    \
+        p[k] = n->next + (uint32_t)sizeof *n * number_of(key > n->key);                    \
+    }
+
+// Walks from `place` to leaves, each over a row of its own (lanes: 1) or all over one (0).
+#define WALK(NAME, T, NODE, lanes)                                                         \
+    static __attribute__((noinline)) void NAME(const char *nodes, const T *x,              \
+                                               int32_t *place, int64_t depth) {            \
+        uint32_t p[WALKS], last[WALKS], going = 1;                                         \
+        UNROLLED for (int k = 0; k < WALKS; k++)                                           \
+            p[k] = (uint32_t)place[k] * (uint32_t)sizeof(NODE);                            \
+        for (int64_t d = depth % LOOK; d > 0; d--) { LEVEL(T, NODE, lanes) }               \
+        for (int64_t d = depth / LOOK; d > 0 && going; d--) {                              \
+            for (int i = 0; i < LOOK - 1; i++) { LEVEL(T, NODE, lanes) }                   \
+            memcpy(last, p, sizeof p);                                                     \
+            LEVEL(T, NODE, lanes)                                                          \
+            going = 0;                                                                     \
+            UNROLLED for (int k = 0; k < WALKS; k++) going |= p[k] ^ last[k];              \
+        }                                                                                  \
+        UNROLLED for (int k = 0; k < WALKS; k++)                                           \
+            place[k] = (int32_t)AT(NODE, nodes, p[k]).leaf;                                \
+    }
+WALK(walk_rows, int32_t, packed_node, 1)
+WALK(walk_trees, int32_t, packed_node, 0)
+WALK(walk_rows_double, int64_t, packed_double, 1)
+WALK(walk_trees_double, int64_t, packed_double, 0)
+
+// As `counted`, of packed nodes; keys of these rows, WALKS at a time.
+INLINE int64_t counted_packed(const trees_record *r, const forest *f, const char *packed,
+                              const char *keys, int64_t from, int64_t to, int64_t low,
+                              int64_t high, double *total, int is_double) {
+    const int32_t *depths = (const int32_t *)(packed + HEADER);
+    const char *nodes = packed + HEADER + (4 * r->trees + HEADER - 1) / HEADER * HEADER;
+    const int64_t columns = r->outputs + 1,
+                  pitch = r->copies * r->width * WALKS * (is_double ? 8 : 4);
+    int64_t fault = 0;
+    int32_t place[WALKS];
+    if (high - low < WALKS / 2) {  // some trees at a time for each row
+        for (int64_t i = low; i < high; i++)
+            for (int64_t tree = from; tree < to; tree += WALKS) {
+                const int64_t some = to - tree < WALKS ? to - tree : WALKS;
+                int64_t depth = 0;
+                for (int64_t k = 0; k < WALKS; k++) {
+                    const int64_t own = tree + (k < some ? k : 0);
+                    place[k] = (int32_t)own;
+                    if (depths[own] > depth) depth = depths[own];
+                }
+                if (is_double)
+                    walk_trees_double(nodes, (const int64_t *)keys + (i - low), place, depth);
+                else
+                    walk_trees(nodes, (const int32_t *)keys + (i - low), place, depth);
+                for (int64_t k = 0; k < some; k++)
+                    fault |= voted(r, f, place[k], total + i * columns, is_double);
+            }
+        return fault;
+    }
+    for (int64_t tree = from; tree < to; tree++)
+        for (int64_t i = low; i < high; i += WALKS) {
+            const int64_t some = high - i < WALKS ? high - i : WALKS;
+            for (int64_t k = 0; k < WALKS; k++) place[k] = (int32_t)tree;
+            const char *own = keys + (i - low) / WALKS * pitch;
+            if (is_double)
+                walk_rows_double(nodes, (const int64_t *)own, place, depths[tree]);
+            else
+                walk_rows(nodes, (const int32_t *)own, place, depths[tree]);
+            for (int64_t k = 0; k < some; k++)
+                fault |= voted(r, f, place[k], total + (i + k) * columns, is_double);
+        }
+    return fault;
+}
+
+// As `counted`, a block of rows at a time.
+static int64_t counted_by_keys(const trees_record *r, const forest *f, const char *packed,
+                               char *keys, int64_t from, int64_t to, int64_t low,
+                               int64_t high, double *total) {
+    const int64_t pitch = r->copies * r->width * WALKS * (r->is_double ? 8 : 4);
+    int64_t fault = 0;
+    for (int64_t start = low, end; start < high; start = end) {
+        end = start + r->block < high ? start + r->block : high;
+        for (int64_t i = start; i < end; i += WALKS) {
+            const int64_t some = end - i < WALKS ? end - i : WALKS;
+            char *own = keys + (i - start) / WALKS * pitch;
+            if (r->is_double)
+                double_keys((const int64_t *)f->x + i * r->width, (int64_t *)own, some,
+                            r->width, r->copies);
+            else
+                float_keys((const int32_t *)f->x + i * r->width, (int32_t *)own, some,
+                           r->width, r->copies);
+        }
+        emptied(r, start, end, total);
+        fault |= r->is_double
+                     ? counted_packed(r, f, packed, keys, from, to, start, end, total, 1)
+                     : counted_packed(r, f, packed, keys, from, to, start, end, total, 0);
+    }
+    return fault;
+}
+
 // A unit is one row in one group of trees. `fault` reports nodes or votes that are none;
 // the caller then computes without kernels. More than one group: record `votes` follows.
 void trees(const void *record, const call *c, int64_t part, int64_t parts) {
@@ -131,14 +291,20 @@ void trees(const void *record, const call *c, int64_t part, int64_t parts) {
         at(c, r->modes), at(c, r->missing),
     };
     double *space = at(c, r->space);
+    const char *packed = at(c, r->packed);
+    if (packed && !*(const int64_t *)packed) packed = 0;
+    char *keys = packed ? (char *)at(c, r->keys) + part * r->room : 0;
     int64_t fault = 0;
     SHARE(r->groups * r->rows);
     for (int64_t u = first, next; u < behind; u = next) {
         const int64_t group = u / r->rows, start = group * r->rows;
         next = start + r->rows < behind ? start + r->rows : behind;
-        fault |= counted(r, &f, r->trees * group / r->groups,
-                         r->trees * (group + 1) / r->groups, u - start, next - start,
-                         space + start * (r->outputs + 1));
+        const int64_t from = r->trees * group / r->groups,
+                      to = r->trees * (group + 1) / r->groups;
+        const int64_t low = u - start, high = next - start;
+        double *total = space + start * (r->outputs + 1);
+        fault |= packed ? counted_by_keys(r, &f, packed, keys, from, to, low, high, total)
+                        : counted(r, &f, from, to, low, high, total);
     }
     if (fault) *(int64_t *)at(c, r->fault) = 1;
     if (r->groups == 1)

@@ -118,6 +118,7 @@ def _call(
     ends = dict(trees.totals(rows, count, outputs, aggregate, dtype))
     sizes = {"width": width, "trees": count, "nodes": len(fields["yes"])}
     sizes |= {"leaves": len(fields["targets"]), "votes": fields["targets"].shape[1]}
+    sizes |= {"packed": None, "keys": None, "copies": 1, "block": rows, "room": 0}
     calls = [("trees", parts, fields | ends | sizes)]
     if ends["groups"] > 1:
         calls.append(("votes", 1, ends))

@@ -23,20 +23,21 @@ def zip_map(x: Any, keys: Sequence[Any]) -> list[dict[Any, float]]:
     In a capture it can only be returned: dictionaries are made behind its calls.
     Raises InputError where a row has not as many elements as there are keys.
     """
-    count = len(keys)
-    if len(x.shape) not in (1, 2) or x.shape[-1] != count:
+    count, shape = len(keys), x.shape
+    if len(shape) not in (1, 2) or shape[-1] != count:
         raise InputError(
             f"zip_map: expected ({count},) or (N, {count}) for {count} keys, "
-            f"got {x.shape}"
+            f"got {shape}"
         )
     if recording.tape is not None and isinstance(x, Variable):
         made: list[dict[Any, float]] = recording.tape.late(zip_map, x, keys)
         return made
-    rows = x if len(x.shape) == 2 else x.reshape(1, count)
-    if len(rows) < _MANY:
-        return [dict(zip(keys, row, strict=True)) for row in rows.tolist()]
-    filled: list[dict[Any, float]] = [{} for _ in range(len(rows))]
-    for key, column in zip(keys, rows.T.tolist(), strict=True):
+    if len(shape) == 1:
+        return [dict(zip(keys, x.tolist(), strict=True))]
+    if shape[0] < _MANY:
+        return [dict(zip(keys, row, strict=True)) for row in x.tolist()]
+    filled: list[dict[Any, float]] = [{} for _ in range(shape[0])]
+    for key, column in zip(keys, x.T.tolist(), strict=True):
         for each, number in zip(filled, column, strict=True):
             each[key] = number
     return filled

@@ -396,6 +396,45 @@ def test_trees(dtype, bare, rows, aggregate):
     assert records(fast) == (2 if rows == 9 else 1)
 
 
+@pytest.mark.parametrize("bare", [(), ("modes",), ("missing",)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_trees_ask_special_numbers_as_eager_ones_do(dtype, bare):
+    """Trees whose nodes are packed; of other depths, and of a leaf alone, too."""
+    least = np.finfo(dtype).smallest_subnormal
+    numbers = np.array(
+        [np.nan, np.inf, -np.inf, -0.0, 0.0, least, -least, 1, -1], dtype
+    )
+    rng = np.random.default_rng(1)
+    trees = forest(1, trees=20, dtype=dtype, modes=4)
+    trees["thresholds"] = rng.choice(numbers, trees["thresholds"].shape)
+    trees["no"][5::7] = -3
+    trees["roots"][3] = -2
+    trees |= dict.fromkeys(bare)
+    held = {k: None if a is None else Tensor(a) for k, a in trees.items()}
+    fast = burnish.compile(lambda x: ops.tree_ensemble(x, *held.values(), outputs=3))
+    for rows in (1, 3, 4, 13, 2000):
+        x = rng.choice(numbers, (rows, 5))
+        wanted = ops.tree_ensemble.value(x, *trees.values(), outputs=3)
+        np.testing.assert_allclose(fast(Tensor(x)).data, wanted, rtol=1e-5, atol=1e-6)
+        assert fast.explain().count("eager") == 0
+
+
+def test_trees_that_share_nodes_or_have_cycles_are_as_eager_ones():
+    trees = forest(2)
+    shared = trees | {"no": trees["yes"]}
+    circle = trees | {"yes": np.zeros_like(trees["yes"]), "no": trees["yes"] * 0}
+    x = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
+    for each, wanted in ((shared, None), (circle, "lead back")):
+        held = [Tensor(a) for a in each.values()]
+        fast = burnish.compile(lambda x, h=held: ops.tree_ensemble(x, *h, outputs=3))
+        if wanted:
+            with pytest.raises(InputError, match=wanted):
+                fast(Tensor(x))
+            continue
+        plain = ops.tree_ensemble.value(x, *each.values(), outputs=3)
+        np.testing.assert_allclose(fast(Tensor(x)).data, plain, rtol=1e-5, atol=1e-6)
+
+
 def test_trees_whose_features_are_not_in_the_rows_run_eagerly():
     held = [Tensor(a) for a in forest(0).values()]
     fast = burnish.compile(lambda x: ops.tree_ensemble(x, *held, outputs=3))
