@@ -19,9 +19,12 @@ typedef struct {
     // dicts, lists, what these hold, owners, names, and what the owners' attributes are
     void *const *objects;
     const int64_t *sizes;  // of the dicts and the lists
+    const int64_t *slots;  // where an attribute is in its owner, in bytes; -1: ask for it
 } objects_record;
 
-static int has_same(const objects_record *r, void *owner, void *name, void *held) {
+static int has_same(const objects_record *r, void *owner, void *name, int64_t slot,
+                    void *held) {
+    if (slot >= 0) return *(void *const *)((const char *)owner + slot) == held;
     void *now = r->attribute(owner, name);
     if (!now) {
         r->clear_error();
@@ -50,9 +53,10 @@ int64_t same_objects(const objects_record *r) {
     }
     void *const *owners = held, *const *names = owners + r->n_owners;
     void *const *attributes = names + r->n_names;
+    const int64_t *slot = r->slots;
     for (int64_t i = 0; i < r->n_owners; i++)
         for (int64_t j = 0; j < r->n_names; j++)
-            if (!has_same(r, owners[i], names[j], *attributes++)) return 0;
+            if (!has_same(r, owners[i], names[j], *slot++, *attributes++)) return 0;
     return 1;
 }
 

@@ -69,6 +69,35 @@ def test_an_attribute_that_is_gone_is_reported():
     assert not is_same()
 
 
+class Unslotted:
+    pass
+
+
+class Asked(Owner):
+    """Whose attributes are not what its slots hold."""
+
+    __slots__ = ("answer",)
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "answer" if name == "one" else name)
+
+
+def test_slots_and_other_attributes_are_looked_at(looks):
+    asked, plain = Asked.__new__(Asked), Unslotted()
+    asked.answer, asked.two, plain.one, plain.two = object(), None, object(), None
+    owners = [Owner(), plain, asked, nn.Param(np.zeros(2))]
+    is_same = same.Same([], owners[:3], ("one", "two"))
+    is_loaded = same.Same([], owners[3:], ("trainable", "device"))
+    assert is_same()
+    assert is_loaded()
+    Owner.one.__set__(asked, 7)
+    assert is_same()
+    asked.answer = object()
+    owners[3].trainable = False
+    assert not is_same()
+    assert not is_loaded()
+
+
 def test_nothing_is_always_the_same(looks):
     assert same.Same([], [], ())()
     assert same.Same([{}, []], [], ("one",))()

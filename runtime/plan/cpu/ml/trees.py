@@ -93,7 +93,7 @@ def tree_ensemble(b: Builder, node: Node) -> None:
 
 
 def _packing(width: int, leaves: int) -> Any:
-    """What makes packed nodes of trees: depths, roots, each node's two children in turn.
+    """What packs nodes of trees: depths, roots, each node's two children in turn.
 
     The first byte is 0 where there are none that the kernel could go by.
     """
@@ -135,7 +135,7 @@ def _packing(width: int, leaves: int) -> Any:
 
 
 def _depths(roots: Array, yes: Array, no: Array) -> Array | None:
-    """The longest walk from each root; None where nodes are in several trees, or cycles."""
+    """The longest walk from each root; None where trees share nodes, or have cycles."""
     depths = np.zeros(len(roots), np.int32)
     tree, node = np.arange(len(roots)), roots
     seen = 0
