@@ -42,7 +42,7 @@ class _Part(NamedTuple):
         return (*whole[: self.axis], kept, *whole[self.axis + 1 :])
 
     @property
-    def index(self) -> tuple[slice, ...]:
+    def cuts(self) -> tuple[slice, ...]:
         return (*[slice(None)] * self.axis, self.items)
 
 
@@ -150,9 +150,9 @@ class _Work:
         if i not in self.steps and is_free and wanted is not None:
             parts = _parts(call.function, call.args, call.options, made.shape, wanted)
             if parts is not None and any(parts):
-                step = _Step(parts, wanted)
-                if self._are_own(call, step):
-                    self.steps[i] = step
+                found = _Step(parts, wanted)
+                if self._are_own(call, found):
+                    self.steps[i] = found
         step = self.steps.get(i)
         own: dict[int, _Part | None] = {}
         if step is not None:
@@ -241,7 +241,7 @@ class _Written:
         if key not in self._some:
             self._fill(ref)
             made = self._new(part.shape(ref.shape), ref.dtype)
-            self.calls.append(call_of(getitem, ref, {"index": part.index}, made))
+            self.calls.append(call_of(getitem, ref, {"index": part.cuts}, made))
             self._some[key] = made
         return self._some[key]
 
@@ -251,7 +251,7 @@ class _Written:
             part = self._work.sparse.get(ref.place)
             if part is not None and ref.place not in self._whole:
                 self._whole.add(ref.place)
-                options = {"index": part.index, "shape": ref.shape}
+                options = {"index": part.cuts, "shape": ref.shape}
                 some = self._some[_key(ref, part)]
                 self.calls.append(call_of(put_at, some, options, ref))
 
