@@ -72,7 +72,8 @@ def _asked(entry: Entry, given: np.ndarray) -> Asked:
     if asked.changed.any() and not origins:
         raise ExportError(
             f"{entry.path}: expected a weight that is read from the model file, this "
-            f"one was made while the source was written; leave it as it was"
+            f"one was made while the source was written; leave it as it was, or write "
+            f"a file of the module itself: burnish.codegen.writers.export"
         )
     return asked
 

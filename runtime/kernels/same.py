@@ -112,9 +112,9 @@ class Same:
 def slot_of(owner: Any, name: str) -> int:
     """Where the object has this attribute of `__slots__`, in bytes; -1 for others.
 
-    Asked for by name it takes the interpreter 30 times as long.
+    Asked for by name it takes the interpreter much longer.
     """
-    kind = type(owner)
+    kind: Any = type(owner)
     found = getattr(kind, name, None)
     is_plain = kind.__getattribute__ is object.__getattribute__
     if not isinstance(found, MemberDescriptorType) or not is_plain:
@@ -129,7 +129,7 @@ def _slot(descriptor: MemberDescriptorType) -> int:
 
     kind, held = descriptor.__objclass__, object()
     try:
-        made = object.__new__(kind)
+        made: Any = object.__new__(kind)
         descriptor.__set__(made, held)
     except (TypeError, AttributeError):  # of a class in C, or read-only
         return -1

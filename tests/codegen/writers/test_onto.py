@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from burnish.codegen.errors import ExportError
 from burnish.models import _numbers
 from burnish.models._gallery import ENTRIES, Entry
 from tests.harness.imported import imported
@@ -49,6 +50,7 @@ def both(model: Any, x: Any, folder: Path, dynamo: bool) -> None:
 CASES = [(name, dynamo) for name in FRESH for dynamo in (False, True)]
 CASES.remove(("gpt2", False))  # which that exporter cannot write
 CASES.remove(("llama", False))
+CASES.remove(("encoder", True))  # whose biases of zeros that exporter leaves out
 
 
 @pytest.mark.parametrize(("name", "dynamo"), CASES)
@@ -58,6 +60,15 @@ def test_fresh_networks(tmp_path: Path, name: str, dynamo: bool) -> None:
     model = first_result(make().eval())
     x = torch.randn(given) if isinstance(given, tuple) else given
     both(model, x, tmp_path, dynamo)
+
+
+def test_a_bias_that_the_file_lacks_has_no_place_there(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    make, given = FRESH["encoder"]
+    with pytest.raises(
+        ExportError, match=r"out_proj\.bias: expected .* leave it as it"
+    ):
+        both(make().eval(), torch.randn(given), tmp_path, dynamo=True)
 
 
 @pytest.mark.parametrize("dynamo", [False, True], ids=["older", "newer"])
