@@ -108,7 +108,11 @@ class Reach:
         names = {name: name for name in holder} if names is None else names
         found: dict[str, Module] = {}
         for name, key in names.items():
-            found |= self._of_item(name, holder, key, holder[key])
+            try:
+                item = holder[key]
+            except KeyError:  # of a table whose entries leave as arrays are freed
+                continue
+            found |= self._of_item(name, holder, key, item)
         return found
 
     def _of_item(
@@ -141,7 +145,7 @@ class Reach:
 
 def _named(name: str, holder: Any) -> dict[str, Any]:
     """The keys of a container by names such as "models[0]"."""
-    keys = holder if isinstance(holder, dict) else range(len(holder))
+    keys = [*holder] if isinstance(holder, dict) else range(len(holder))
     return {f"{name}[{key!r}]": key for key in keys}
 
 

@@ -297,3 +297,24 @@ def test_a_closure_variable_that_is_deleted_is_missed_as_in_the_plain_call():
         fast(X)
     factor = 3.0
     np.testing.assert_array_equal(fast(X).data, times(X).data)
+
+
+class Forgetting(dict):
+    """A table whose entries leave by themselves, as those of freed arrays do."""
+
+    def __repr__(self):
+        self.clear()
+        return "a table"
+
+    def __hash__(self):
+        return id(self)
+
+
+def test_entries_that_leave_a_table_while_it_is_looked_at_are_passed_over():
+    table = Forgetting()
+    table[table], table[1] = [2.0], [3.0]  # to name the first key empties the table
+
+    def doubled(x):
+        return x * 2 if table is not None else x
+
+    np.testing.assert_array_equal(burnish.compile(doubled)(X).data, 2 * X.data)
