@@ -60,6 +60,8 @@ CONSTANTS = {
     "passes.constants.decide_if._STATES",
     "passes.layout.spatial_sizes._NAMED_AXES",
     "passes.quantized.integer._BIAS",
+    "passes.recurrent.each_direction._BOTH",
+    "passes.recurrent.each_direction._JOINED",
     "passes.recurrent.layer.SWAP",
     "passes.rules.activation._C",
     "passes.rules.advanced_index._LARGEST_INT32",
