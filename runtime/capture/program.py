@@ -50,7 +50,7 @@ class Program:
         self.replace(tape.calls, tape.places)
 
     def replace(self, calls: list[Call], places: int) -> None:
-        """Make these calls, of which the same results come.
+        """Replace the calls; the program's results stay the same values.
 
         places: how many places of values there are then.
         """

@@ -31,8 +31,8 @@ from burnish.plan.heap import trim
 from burnish.plan.lowering import Lowering, Segment
 from burnish.plan.rewrites.fold import fold
 from burnish.plan.rewrites.fuse import RULES, fuse
-from burnish.plan.rewrites.unread import without_unread_rows
 from burnish.plan.rewrites.unread_queries import without_unread_queries
+from burnish.plan.rewrites.unread_rows import without_unread_rows
 from burnish.plan.rewrites.widen import widen
 from burnish.plan.updates import Updates
 from burnish.planned.space import Ends, Fault, Fetch, Room, Space, point

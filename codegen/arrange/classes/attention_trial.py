@@ -208,7 +208,7 @@ def _further(
 
 
 def has_far_bounds(statements: Sequence[Statement]) -> bool:
-    """Whether a mask or a window ends behind what any draw is long enough to show."""
+    """Whether a mask or a window is longer than every draw."""
     return any(
         isinstance(bound, Literal)
         and type(bound.value) is int

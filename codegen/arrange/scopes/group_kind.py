@@ -82,7 +82,7 @@ def _named_by(layer: Layer) -> tuple[str, ...]:
 
 
 def named_module(weight: Weight) -> tuple[str, ...]:
-    """The path of the module that an author's name for a weight tells of, else ()."""
+    """The path of the module in an author's name for a weight, else ()."""
     parts = module_of(weight)
     named = all(part.isidentifier() or part.isdigit() for part in parts)
     return parts if named else ()

@@ -21,7 +21,7 @@ _JOINED = (0, 2, 1, 3)
 
 
 def join_directions(model: ir.Model, node: ir.Node) -> bool:
-    """Replace what takes the directions apart, where the node tells what it makes."""
+    """Read the directions from the node's results where slices take them apart."""
     if node.op_type not in STATES or node.domain or not _is_whole(node):
         return False
     changed = False
@@ -135,7 +135,7 @@ def _all(model: ir.Model, joined: ir.Node, y: ir.Value) -> list[ir.Node]:
 
 
 def _replace(old: ir.Value, nodes: list[ir.Node]) -> None:
-    """Put nodes in the place of the one that makes a value, and it away."""
+    """Replace the node that makes a value."""
     maker = old.producer()
     assert maker is not None
     for node in nodes:
@@ -149,7 +149,7 @@ def _replace(old: ir.Value, nodes: list[ir.Node]) -> None:
 
 
 def _drop(value: ir.Value) -> None:
-    """Remove what makes a value that nobody reads, down to the recurrent layer."""
+    """Remove dead code from a value down to the recurrent layer."""
     maker = value.producer()
     if maker is None or maker.op_type in STATES or maker.graph is None:
         return

@@ -178,7 +178,7 @@ def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
 
 
 def _sizes(value: ir.Value, axes: list[int]) -> list[int]:
-    """The sizes along axes of which the weights have told them."""
+    """The sizes along the axes that weights give."""
     assert value.shape is not None
     sizes = [value.shape[axis] for axis in axes]
     return [size for size in sizes if isinstance(size, int)]

@@ -196,7 +196,7 @@ def _is_thin(x, w):
 
 @pool.max_pool.vjp("x", on="numpy")
 def _(g, y, x, **options):
-    w = pool.window_of("max_pool", x, *options.values())
+    w = pool.window_of("max_pool", x.shape[2:], *options.values())
     if x.dtype == g.dtype == np.float32 and (maps := _maps(x, w)):
         return maps.max_pool_gradient(dense(g), dense(x), w)
     return NotImplemented

@@ -27,7 +27,7 @@ _SEEN = 25
 def _(x, **options):
     if 2 < x.ndim < 6 and x.shape[-1] > _SHORT and suits(x):
         given = pool.max_pool.defaults | options
-        w = pool.window_of("max_pool", x, *given.values())
+        w = pool.window_of("max_pool", x.shape[2:], *given.values())
         is_worth = w.stride[-1] > 1 or x.size > _CACHED
         if is_worth and (found := _table(w, x.shape[2:])) is not None:
             table, even = found

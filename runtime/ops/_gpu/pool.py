@@ -12,7 +12,7 @@ from burnish.ops.spatial import pool
 
 def _reduced(form, op, x, options):
     """The "sum" or the "max" under each window, channels-last where x is."""
-    w = pool.window_of(op.name, x, *options)
+    w = pool.window_of(op.name, x.shape[2:], *options)
     if not windows.takes(x):
         return None
     if depthwise.pools(x, w):
@@ -28,7 +28,7 @@ def _(x, *, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
 
 @pool.max_pool.vjp("x", on="cupy", takes_bfloat16=True)
 def _(g, y, x, **options):
-    w = pool.window_of("max_pool", x, *(options[name] for name in _POOL))
+    w = pool.window_of("max_pool", x.shape[2:], *(options[name] for name in _POOL))
     return or_plain(depthwise.max_gradient(g, y, x, w))
 
 

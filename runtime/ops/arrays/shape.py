@@ -257,7 +257,7 @@ def _(g, y, x, *, sizes, axis, num):
 
 
 def _holder(parts: list[Any], shape: tuple[int, ...], axis: int) -> Any:
-    """The array of this shape that these are the parts of; None where it is none."""
+    """The array of this shape whose parts these are, else None."""
     base = parts[0].base if type(parts[0]) is np.ndarray else None
     if type(base) is not np.ndarray or base.size != math.prod(shape):
         return None

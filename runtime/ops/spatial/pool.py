@@ -39,7 +39,9 @@ def max_pool(
     ceil_mode: bool = False,
 ) -> Array:
     """The largest element under each window; padding never wins."""
-    w = window_of("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
+    w = window_of(
+        "max_pool", x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode
+    )
     y = padded(x, w.pads, lowest(x.dtype))
     return _separably(namespace(x).maximum, y, w)
 
@@ -66,7 +68,9 @@ def max_pool_with_indices(
     storage_order: 1 counts the last two axes in column-major order.
     """
     xp = namespace(x)
-    w = window_of("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
+    w = window_of(
+        "max_pool", x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode
+    )
     source = padded(x, w.pads, lowest(x.dtype))
     sizes = x.shape[2:]
     places = np.stack([_places(w, at, sizes, storage_order) for at in w.offsets()])
@@ -114,7 +118,9 @@ def window_sum(
     ceil_mode: bool = False,
 ) -> Array:
     """The sum of the elements under each window."""
-    w = window_of("window_sum", x, kernel_size, stride, padding, dilation, ceil_mode)
+    w = window_of(
+        "window_sum", x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode
+    )
     return _separably(namespace(x).add, padded(x, w.pads), w)
 
 
@@ -249,18 +255,6 @@ def _numbers(kernel: Any, stride: Any, rank: int) -> Any:
 
 def window_of(
     where: str,
-    x: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil: bool,
-) -> Window:
-    return _over(where, x.shape[2:], kernel, stride, padding, dilation, ceil)
-
-
-def _over(
-    where: str,
     sizes: tuple[int, ...],
     kernel: Any,
     stride: Any,
@@ -319,7 +313,7 @@ def _share(
 
     options: those of `window_of`. counts: whether padding does.
     """
-    w = _over("avg_pool", sizes, *options)
+    w = window_of("avg_pool", sizes, *options)
     ends = pairs(options[2], sizes, w.spans, w.stride, "avg_pool")
     shares = [
         1 / _counts(w, ends[axis][1], axis, n, counts) for axis, n in enumerate(sizes)

@@ -3,8 +3,8 @@
 A part along one axis, as `x[:, 0]` of what attention gives, is what attention gives for
 these queries: it goes back through turned and split axes, products and softmax to
 theirs; and a gradient that is zero but for a part is computed for that part alone. It
-continues what `unread` did for layers of rows, and as there NaN and infinity beside the
-part are not passed on.
+continues what `unread_rows` did for layers of rows, and as there NaN and infinity
+beside the part are not passed on.
 """
 
 from __future__ import annotations
@@ -18,9 +18,16 @@ from burnish.capture.line import refs
 from burnish.capture.ref import Ref
 from burnish.capture.tape import Call
 from burnish.operator import Operator
-from burnish.ops.arrays.index import getitem, put_at
 from burnish.ops.arrays.shape import reshape
-from burnish.plan.rewrites.unread import BINARY, UNARY, call_of, few_rows, name_of
+from burnish.plan.rewrites.unread import (
+    BINARY,
+    UNARY,
+    Uses,
+    Written,
+    call_of,
+    few_rows,
+    name_of,
+)
 
 _PULLED = {"linear", "softmax", *UNARY}
 """Operators whose gradients are of a part where the result's is."""
@@ -61,26 +68,14 @@ def without_unread_queries(program: Program) -> None:
         program.replace(written.calls, written.places)
 
 
-class _Work:
-    """What of a program is computed for a part alone.
-
-    steps: of calls, by their index. sparse: values that are zero but for a part.
-    """
+class _Work(Uses[_Part]):
+    """What of a program is computed for a part alone: steps, by the index of calls."""
 
     def __init__(self, program: Program):
-        self._fixed = program.fixed
         self.steps: dict[int, _Step] = {}
-        self.sparse: dict[int, _Part] = {}
-        self._read: dict[int, _Part | None] = {}
-        calls = [line.call for line in program.lines]
-        for i, call in enumerate(calls):
-            self._find_zeros(i, call)
-        for ref in refs(program.results):
-            self._read[ref.place] = None
-        for i, call in reversed([*enumerate(calls)]):
-            self._find_read(i, call)
+        super().__init__(program)
 
-    def _find_zeros(self, i: int, call: Call) -> None:
+    def find_zeros(self, i: int, call: Call) -> None:
         """Note whether a call's first result is zero but for a part, or reads one."""
         if (part := part_of(call, "put_at")) is not None:
             self.sparse[call.results.place] = part
@@ -139,13 +134,13 @@ class _Work:
             return None
         return _Step(parts, made)
 
-    def _find_read(self, i: int, call: Call) -> None:
+    def find_read(self, i: int, call: Call) -> None:
         """Note which part a call reads of its arguments."""
         part, made = part_of(call, "getitem"), call.results
         if part is not None:
-            self._note(call.args[0], part)
+            self.note(call.args[0], part)
             return
-        wanted = self._read.get(made.place) if isinstance(made, Ref) else None
+        wanted = self.read.get(made.place) if isinstance(made, Ref) else None
         is_free = isinstance(call.function, Operator) and not call.always
         if i not in self.steps and is_free and wanted is not None:
             parts = _parts(call.function, call.args, call.options, made.shape, wanted)
@@ -162,7 +157,7 @@ class _Work:
                 if isinstance(arg, Ref)
             }
         for ref in refs((call.args, call.options)):
-            self._note(ref, own.get(ref.place))
+            self.note(ref, own.get(ref.place))
 
     def _are_own(self, call: Call, step: _Step) -> bool:
         """Whether each value that is read in part is of the program, and that part."""
@@ -171,47 +166,36 @@ class _Work:
             if isinstance(arg, Ref):
                 if parts.setdefault(arg.place, part) != part:
                     return False
-                if part is not None and arg.place in self._fixed:
+                if part is not None and arg.place in self.fixed:
                     return False
             elif part is not None or [*refs(arg)]:
                 return False
         return not [*refs(call.options)]
 
-    def _note(self, ref: Ref, part: _Part | None) -> None:
-        if self._read.setdefault(ref.place, part) != part:
-            self._read[ref.place] = None
 
-
-class _Written:
-    """A program's calls, with those of a part in their place.
-
-    places: how many places of values there are.
-    """
+class _Written(Written[_Part]):
+    """A program's calls, with those of a part in their place."""
 
     def __init__(self, work: _Work, program: Program):
-        self.calls: list[Call] = []
-        self.places = program.places
-        self._work = work
-        self._some: dict[tuple[int, int, str], Ref] = {}  # of a value and its part
-        self._whole: set[int] = set()  # places of values with zeros that are made
+        super().__init__(work, program)
         for i, line in enumerate(program.lines):
             step = work.steps.get(i)
             if step is None:
                 self._write(line.call)
             else:
                 self._write_part(line.call, step)
-        self._fill(program.results)
+        self.fill(program.results)
 
     def _write(self, call: Call) -> None:
         if (part := part_of(call, "put_at")) is not None:
-            self._fill(call.args)
+            self.fill(call.args)
             given, kept = call.args[0], part.shape(call.results.shape)
-            self._know(call.results, part, self._reshaped(given, kept))
+            self.know(call.results, part, self._reshaped(given, kept))
             return
         part = part_of(call, "getitem")
-        known = part and self._some.get(_key(call.args[0], part))
+        known = part and self.known(call.args[0], part)
         if known is None:
-            self._fill((call.args, call.options))
+            self.fill((call.args, call.options))
             self.calls.append(call)
         else:
             options = {"shape": call.results.shape}
@@ -219,55 +203,28 @@ class _Written:
 
     def _write_part(self, call: Call, step: _Step) -> None:
         args = [
-            arg if part is None else self._part(arg, part)
+            arg if part is None else self.part(arg, part)
             for arg, part in zip(call.args, step.parts, strict=True)
         ]
-        self._fill(args)
+        self.fill(args)
         is_one = isinstance(call.results, Ref)
         results = [call.results] if is_one else [*call.results]
         if results[0] is not None and step.made is not None:
             first = results[0]
-            results[0] = self._new(step.made.shape(first.shape), first.dtype)
-            self._know(first, step.made, results[0])
+            results[0] = self.new(step.made.shape(first.shape), first.dtype)
+            self.know(first, step.made, results[0])
         options = call.options
         if name_of(call) == "reshape":
             options = {**options, "shape": results[0].shape}
         own = results[0] if is_one else type(call.results)(results)
         self.calls.append(call._replace(args=tuple(args), options=options, results=own))
 
-    def _part(self, ref: Ref, part: _Part) -> Ref:
-        """This part of a value, read where that has not been done."""
-        key = _key(ref, part)
-        if key not in self._some:
-            self._fill(ref)
-            made = self._new(part.shape(ref.shape), ref.dtype)
-            self.calls.append(call_of(getitem, ref, {"index": part.cuts}, made))
-            self._some[key] = made
-        return self._some[key]
-
-    def _fill(self, value: Any) -> None:
-        """Write the values with zeros among these where that has not been done."""
-        for ref in refs(value):
-            part = self._work.sparse.get(ref.place)
-            if part is not None and ref.place not in self._whole:
-                self._whole.add(ref.place)
-                options = {"index": part.cuts, "shape": ref.shape}
-                some = self._some[_key(ref, part)]
-                self.calls.append(call_of(put_at, some, options, ref))
-
-    def _know(self, ref: Ref, part: _Part, some: Ref) -> None:
-        self._some[_key(ref, part)] = some
-
     def _reshaped(self, ref: Ref, shape: tuple[int, ...]) -> Ref:
         if ref.shape == shape:
             return ref
-        made = self._new(shape, ref.dtype)
+        made = self.new(shape, ref.dtype)
         self.calls.append(call_of(reshape, ref, {"shape": shape}, made))
         return made
-
-    def _new(self, shape: tuple[int, ...], dtype: Any) -> Ref:
-        self.places += 1
-        return Ref(self.places - 1, shape, dtype)
 
 
 def part_of(call: Call, name: str) -> _Part | None:
@@ -275,17 +232,13 @@ def part_of(call: Call, name: str) -> _Part | None:
     rows = few_rows(call, name)
     if rows is None:
         return None
-    cut = [i for i, item in enumerate(rows.part) if item != slice(None)]
+    cut = [i for i, item in enumerate(rows.cuts) if item != slice(None)]
     if len(cut) != 1:
         return None
-    item = rows.part[cut[0]]
+    item = rows.cuts[cut[0]]
     if not isinstance(item, slice):
         item = slice(item, item + 1 or None)
     return _Part(cut[0], item)
-
-
-def _key(ref: Ref, part: _Part) -> tuple[int, int, str]:
-    return ref.place, part.axis, str(part.items)
 
 
 def _parts(

@@ -59,7 +59,7 @@ def widen(graph: Graph) -> None:
 
 
 def _name(node: Node) -> None:
-    """Casts from float16 and to it, by what is left of them."""
+    """Name a cast from or to float16 by what remains of it in single precision."""
     source = getattr(node.args[0], "dtype", None)
     if _HALF not in (source, node.result.dtype):
         return

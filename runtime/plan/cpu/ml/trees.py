@@ -39,7 +39,7 @@ _NAMES = "roots features thresholds yes no targets weights modes missing members
 
 @lower("tree_ensemble")
 def tree_ensemble(b: Builder, node: Node) -> None:
-    """Where nodes or leaves are none that there are, the call runs eagerly."""
+    """An index of a node or leaf out of range is a fault: the call runs eagerly."""
     x, *others = node.args
     held: dict[str, Any] = dict.fromkeys(_NAMES.split()) | dict(
         zip(_NAMES.split(), others, strict=False)
@@ -150,7 +150,7 @@ def _depths(roots: Array, yes: Array, no: Array) -> Array | None:
 
 
 def _keys(thresholds: Array) -> Array:
-    """Whole numbers in their order; NaN, which no number is at most, is the least."""
+    """Integers that compare as the floats do; NaN is the least of them."""
     bits = thresholds.view(f"i{thresholds.dtype.itemsize}")
     least = np.iinfo(bits.dtype).min
     keys = np.where(bits < 0, least - bits, bits)
