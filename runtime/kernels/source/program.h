@@ -1,4 +1,4 @@
-// One step of a program: an operator on tiles that stay in the first cache.
+// One instruction of a fused element-wise program, on tiles that fit in the L1 cache.
 #pragma once
 #include <math.h>
 
@@ -13,7 +13,7 @@ typedef struct {
 
 enum { AT_ONCE = 4 };
 
-// An operator of AT_ONCE vectors a turn, all read before any is written.
+// Vectorized loop, unrolled AT_ONCE times: all loads of an iteration precede its stores.
 #define EVERY(expression)                                                  \
     {                                                                      \
         int64_t i = 0;                                                     \
@@ -32,7 +32,7 @@ enum { AT_ONCE = 4 };
         }                                                                  \
     }                                                                      \
     break;
-// One vector a turn: for what needs many registers.
+// Vectorized loop, not unrolled: for expressions of high register pressure.
 #define ONE_BY_ONE(expression)               \
     for (int64_t i = 0; i < n; i += WIDTH) { \
         OF_PLACE(i)                          \
@@ -62,8 +62,9 @@ enum { AT_ONCE = 4 };
     for (int64_t i = 0; i < n; i++) out[i] = (expression);   \
     break;
 
-// along: -1 for each tile of a, b and c, 0 for one of equal numbers. Of those one vector is
-// read: reads all over a tile wait for stores whose addresses have the same lower bits.
+// Applies `s` to n elements. along: an index mask each for a, b and c: -1 for a tile, 0 for a
+// splat constant, whose first vector is read again and again: loads from a whole tile would
+// wait for stores at the same 4 KiB offset (false store-to-load dependencies).
 static void step(const instruction *s, const float *a, const float *b, const float *c,
                  const int64_t *along, float *out, int64_t n) {
     const float low = (float)s->low, high = (float)s->high;
@@ -104,7 +105,8 @@ static void step(const instruction *s, const float *a, const float *b, const flo
     case DO_LEAK: EVERY(choose((ivec)(x > 0.f), y, y * z))
     case DO_HUBER: EVERY(huber(x - y, high))
     case DO_HUBER_SLOPE: EVERY(z * less(greater(x - y, all(-high)), all(high)))
-    // y times a derivative at x, or at the activation's result x
+    // Gradients: y times the derivative at x, the activation's input, or its output where
+    // the derivative is a function of that (sigmoid, tanh).
     case DO_GELU_SLOPE: ONE_BY_ONE(y * gelu_slope(x))
     case DO_GELU_TANH_SLOPE: ONE_BY_ONE(y * gelu_tanh_slope(x))
     case DO_SWISH_SLOPE: ONE_BY_ONE(y * swish_slope(x, low))

@@ -1,17 +1,17 @@
-// Decision trees: rows go from node to node until they are at a leaf, whose votes count.
+// Tree ensembles: each row descends every tree to a leaf, whose votes are aggregated.
 #include <math.h>
 
 #include "call.h"
 
 enum {
-    WALKS = 8,    // walks at a time, each of which waits for memory of its own
-    HEADER = 64,  // bytes of `packed` before its depths: a number, 0 where there are none
-    LOOK = 4,     // levels of a tree between looks whether all walks are at leaves
+    WALKS = 8,    // traversals interleaved, to overlap the latencies of their loads
+    HEADER = 64,  // bytes of `packed` before the depths: a flag, 0 where it holds no nodes
+    LOOK = 4,     // levels between checks whether all traversals have reached leaves
 };
 
-// A packed node: on to `next`, or to the node behind it where the row's key is greater. A
-// leaf leads to itself and has its number. Features and nodes are in bytes, which addresses
-// are made of without a product.
+// A packed node: its children are adjacent, at `next` and behind it; the second is taken
+// where the row's key is greater than `key`. A leaf is its own child and holds its index.
+// `feature` and `next` are byte offsets, so that addresses need no multiplication.
 typedef struct {
     int32_t key;
     uint32_t feature, next;
@@ -45,16 +45,16 @@ INLINE int64_t says_yes(int mode, double value, double threshold) {
     }
 }
 
-// A truth value as a number that compilers know nothing of: they make no jumps of it, which
-// processors would often guess wrongly.
+// Hides a truth value from the optimizer, so that it selects by arithmetic: a branch on it
+// would often be mispredicted.
 INLINE uint32_t number_of(uint32_t truth) {
     __asm__("" : "+r"(truth));
     return truth;
 }
 
-// Every place becomes ~leaf. Returns whether an index was out of range or nodes form a
-// cycle; such a walk is at leaf 0.
-// row: where each walk's row begins in x.
+// Traverses `some` trees from the nodes in `place`, which become ~leaf. row: the offset of
+// each traversal's row in x. Returns 1 where an index is out of range or the nodes form a
+// cycle; such a traversal ends at leaf 0.
 INLINE int64_t descended(const trees_record *r, const forest *f, const int64_t *row,
                          int64_t *place, int64_t some, int has_modes, int has_missing,
                          int is_double) {
@@ -96,7 +96,7 @@ INLINE double joined(int64_t how, double total, double vote) {
     return is_better || vote != vote ? vote : total;
 }
 
-// The vote of a leaf for a row; returns whether its target is none.
+// Adds a leaf's votes to a row of totals; returns 1 where a target is out of range.
 INLINE int64_t voted(const trees_record *r, const forest *f, int64_t leaf, double *row,
                      int is_double) {
     for (int64_t v = leaf * r->votes; v < (leaf + 1) * r->votes; v++) {
@@ -115,7 +115,8 @@ INLINE void emptied(const trees_record *r, int64_t low, int64_t high, double *to
     for (int64_t i = low * columns; i < high * columns; i++) total[i] = start;
 }
 
-// Rows `low` to `high` in trees `from` to `to`; total (rows, outputs + 1).
+// Aggregates trees `from` to `to` over rows `low` to `high`: total (rows, outputs + 1). The
+// last column takes the votes for no output.
 static int64_t counted(const trees_record *r, const forest *f, int64_t from, int64_t to,
                        int64_t low, int64_t high, double *total) {
     const int64_t columns = r->outputs + 1;
@@ -144,7 +145,7 @@ static int64_t counted(const trees_record *r, const forest *f, int64_t from, int
     return fault;
 }
 
-// out (rows, outputs): the totals (groups, rows, outputs + 1) of groups of trees joined.
+// Reduces partial totals (groups, rows, outputs + 1) over the groups: out (rows, outputs).
 static void joined_groups(const double *total, void *out, int64_t low, int64_t high,
                           int64_t rows, int64_t outputs, int64_t groups, int64_t how,
                           int64_t divisor, int64_t is_double) {
@@ -153,7 +154,7 @@ static void joined_groups(const double *total, void *out, int64_t low, int64_t h
             double sum = total[i * (outputs + 1) + k];
             for (int64_t g = 1; g < groups; g++)
                 sum = joined(how, sum, total[(g * rows + i) * (outputs + 1) + k]);
-            if (how != VOTES_SUM && isinf(sum)) sum = 0;  // nobody voted
+            if (how != VOTES_SUM && isinf(sum)) sum = 0;  // no votes
             sum /= (double)divisor;
             if (is_double)
                 ((double *)out)[i * outputs + k] = sum;
@@ -162,8 +163,9 @@ static void joined_groups(const double *total, void *out, int64_t low, int64_t h
         }
 }
 
-// Whole numbers in the order of WALKS rows' numbers, (copies, width, WALKS): NaN is greater
-// than all, and in a second copy, for nodes where it answers as small numbers do, less.
+// Maps the floats of up to WALKS rows to integers of the same order, (copies, width, WALKS).
+// NaN becomes the greatest key; in a second copy, for nodes that send missing values where
+// small numbers go, the least.
 #define KEYS(NAME, T, INFINITE, MOST)                                                      \
     static void NAME(const T *x, T *keys, int64_t rows, int64_t width, int64_t copies) {   \
         for (int64_t i = 0; i < width; i++)                                                \
@@ -180,7 +182,8 @@ KEYS(double_keys, int64_t, 0x7ff0000000000000, INT64_MAX)
 
 #define AT(T, base, bytes) (*(const T *)((const char *)(base) + (bytes)))
 
-// All walks are a node further; those over rows of their own have keys side by side.
+// Moves all traversals down one level. lanes: 1 where each has a row of its own, whose keys
+// are adjacent.
 #define LEVEL(T, NODE, lanes)                                                              \
     UNROLLED for (int k = 0; k < WALKS; k++) {                                             \
         const NODE *n = &AT(NODE, nodes, p[k]);                                            \
@@ -188,7 +191,8 @@ KEYS(double_keys, int64_t, 0x7ff0000000000000, INT64_MAX)
         p[k] = n->next + (uint32_t)sizeof *n * number_of(key > n->key);                    \
     }
 
-// Walks from `place` to leaves, each over a row of its own (lanes: 1) or all over one (0).
+// Traverses from `place` to leaves: one tree for WALKS rows (lanes: 1), or WALKS trees for
+// one row (0).
 #define WALK(NAME, T, NODE, lanes)                                                         \
     static __attribute__((noinline)) void NAME(const char *nodes, const T *x,              \
                                                int32_t *place, int64_t depth) {            \
@@ -211,7 +215,7 @@ WALK(walk_trees, int32_t, packed_node, 0)
 WALK(walk_rows_double, int64_t, packed_double, 1)
 WALK(walk_trees_double, int64_t, packed_double, 0)
 
-// As `counted`, of packed nodes; keys of these rows, WALKS at a time.
+// As `counted`, with packed nodes and the integer keys of these rows.
 INLINE int64_t counted_packed(const trees_record *r, const forest *f, const char *packed,
                               const char *keys, int64_t from, int64_t to, int64_t low,
                               int64_t high, double *total, int is_double) {
@@ -221,7 +225,7 @@ INLINE int64_t counted_packed(const trees_record *r, const forest *f, const char
                   pitch = r->copies * r->width * WALKS * (is_double ? 8 : 4);
     int64_t fault = 0;
     int32_t place[WALKS];
-    if (high - low < WALKS / 2) {  // some trees at a time for each row
+    if (high - low < WALKS / 2) {  // few rows: WALKS trees at a time for each
         for (int64_t i = low; i < high; i++)
             for (int64_t tree = from; tree < to; tree += WALKS) {
                 const int64_t some = to - tree < WALKS ? to - tree : WALKS;
@@ -255,7 +259,7 @@ INLINE int64_t counted_packed(const trees_record *r, const forest *f, const char
     return fault;
 }
 
-// As `counted`, a block of rows at a time.
+// As `counted`, with packed nodes: makes the keys for a block of rows at a time.
 static int64_t counted_by_keys(const trees_record *r, const forest *f, const char *packed,
                                char *keys, int64_t from, int64_t to, int64_t low,
                                int64_t high, double *total) {
@@ -281,8 +285,9 @@ static int64_t counted_by_keys(const trees_record *r, const forest *f, const cha
     return fault;
 }
 
-// A unit is one row in one group of trees. `fault` reports nodes or votes that are none;
-// the caller then computes without kernels. More than one group: record `votes` follows.
+// A unit of work is one row in one group of trees. `fault` is set where a node or a vote is
+// out of range: the caller then falls back to the operator. With more than one group a
+// `votes` record reduces the partial totals.
 void trees(const void *record, const call *c, int64_t part, int64_t parts) {
     const trees_record *r = record;
     const forest f = {
@@ -312,6 +317,7 @@ void trees(const void *record, const call *c, int64_t part, int64_t parts) {
                       r->divisor, r->is_double);
 }
 
+// Reduction of the groups' partial totals.
 void votes(const void *record, const call *c, int64_t part, int64_t parts) {
     const votes_record *r = record;
     SHARE(r->rows);
