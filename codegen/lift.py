@@ -152,8 +152,11 @@ class _Lifter:
 
     def _node(self, node: ir.Node) -> None:
         inputs = [None if v is None else self.read(v) for v in node.inputs]
-        attributes = {a.name: _attribute(a) for a in node.attributes.values()}
         version = self._version(node)
+        rule = find(node.domain, node.op_type, version)
+        arrays = frozenset() if rule is None else rule.arrays
+        held = node.attributes.values()
+        attributes = {a.name: _attribute(a, a.name in arrays) for a in held}
         if node.domain == "":
             outputs = list(node.outputs)
             parts = host.evaluate(
@@ -163,7 +166,6 @@ class _Lifter:
                 self._bind_host(output, numbers, scope_of(node))
             if parts:
                 return
-        rule = find(node.domain, node.op_type, version)
         scope = scope_of(node)
         if rule is None or not has_rule(node, version):
             kind = self._kind(node)
@@ -374,9 +376,15 @@ _PRINTED = 1 << 12
 """Elements above which a list is a table, which no source spells out."""
 
 
-def _attribute(attribute: ir.Attr) -> Any:
-    """An attribute as Python writes it; float32 in its own shortest form."""
+def _attribute(attribute: ir.Attr, as_array: bool) -> Any:
+    """An attribute as Python writes it; float32 in its own shortest form.
+
+    as_array: for a rule that takes its elements as an array.
+    """
     value = attribute.value
+    if as_array:
+        floats = attribute.type == ir.AttributeType.FLOATS
+        return np.asarray(value, np.float32 if floats else np.int64)
     match attribute.type:
         case ir.AttributeType.FLOAT:
             return float(str(np.float32(value)))
@@ -385,7 +393,7 @@ def _attribute(attribute: ir.Attr) -> Any:
                 return np.asarray(value, np.float32).tolist()
             return [float(str(np.float32(v))) for v in value]
         case ir.AttributeType.INTS | ir.AttributeType.STRINGS:
-            return list(value)
+            return value.tolist() if isinstance(value, np.ndarray) else list(value)
         case ir.AttributeType.TENSOR:
             return Constant(_array(value))
     return value

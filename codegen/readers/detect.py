@@ -9,8 +9,8 @@ from typing import NamedTuple
 from burnish._files import jsontext
 from burnish._files.budget import Budget
 from burnish.codegen.errors import ReadError
-from burnish.codegen.readers._wire import BYTES, VARINT, Buffer, WireError, fields
 from burnish.codegen.readers.tensors import MappedFile
+from burnish.codegen.readers.wire import BYTES, VARINT, Buffer, WireError, fields
 from burnish.errors import RecordError
 
 READ = (

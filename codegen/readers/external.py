@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from burnish._files.budget import Budget
 from burnish.codegen.errors import ReadError
-from burnish.codegen.readers._wire import SELF
 from burnish.codegen.readers.tensors import FileTensor, MappedFile
+from burnish.codegen.readers.wire import SELF
 
 
 class _Files:

@@ -15,20 +15,29 @@ from burnish.codegen.errors import Explain, ReadError
 from burnish.codegen.readers.checks import recurrent, schema
 from burnish.codegen.readers.inlining import functions
 from burnish.codegen.readers.inlining.inline import bodies
+from burnish.codegen.readers.tables import fill_in
 from burnish.codegen.readers.weight_constants import (
     store_filled,
     weights_among_constants,
 )
+from burnish.codegen.readers.wire import Table
 from burnish.codegen.weights import constants
 
 
-def normalize(message: Any, explain: Explain, budget: Budget | None = None) -> ir.Model:
+def normalize(
+    message: Any,
+    explain: Explain,
+    tables: dict[int, Table],
+    budget: Budget | None = None,
+) -> ir.Model:
     """Build the Graph from a clean ModelProto and bring it into normal form.
 
-    budget: for weights that the file says in a few bytes; without it they stay nodes.
+    tables: the lists that were cut out of the message. budget: for weights that the
+    file says in a few bytes; without it they stay nodes.
     """
     functions.check_growth(message)
-    model = build(functions.align_opsets(message, explain))
+    model = build(functions.align_opsets(message, tables, explain))
+    fill_in(model, tables)
     functions.inline(model)
     _check_values(model)
     _sort(model)

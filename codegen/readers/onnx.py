@@ -12,7 +12,6 @@ import onnx_ir as ir
 from burnish._files.budget import Budget
 from burnish.codegen.errors import ConversionError, Explain, ReadError
 from burnish.codegen.readers import microsoft, opset, proto
-from burnish.codegen.readers._wire import TooManyError, fields, slim
 from burnish.codegen.readers.checks import counts
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
@@ -21,6 +20,7 @@ from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.sizes.carried import forget_changing
 from burnish.codegen.readers.sizes.input_axes import rename_input_axes
 from burnish.codegen.readers.tensors import MappedFile
+from burnish.codegen.readers.wire import Table, TooManyError, fields, slim
 from burnish.codegen.weights import constants
 from burnish.errors import BudgetError
 
@@ -30,8 +30,11 @@ _TRAINING_INFO = 20
 def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     """The model in `file` in normal form, and the opset that the file declares."""
 
-    def build(message: Any, declared: int, budget: Budget) -> ir.Model:
-        model = microsoft.to_own_domain(normalize(message, explain, budget))
+    def build(
+        message: Any, tables: dict[int, Table], declared: int, budget: Budget
+    ) -> ir.Model:
+        model = normalize(message, explain, tables, budget)
+        model = microsoft.to_own_domain(model)
         return opset.bring_up(model, declared, explain)
 
     def finish(model: ir.Model) -> None:
@@ -46,8 +49,10 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
 def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Model, int]:
     """The model at opset `target` and the opset it had; unchanged if that is enough."""
 
-    def build(message: Any, declared: int, _budget: Budget) -> ir.Model:
-        model = normalize(message, explain)
+    def build(
+        message: Any, tables: dict[int, Table], declared: int, _budget: Budget
+    ) -> ir.Model:
+        model = normalize(message, explain, tables)
         return model if declared >= target else opset.convert(model, declared, target)
 
     return _guarded(open_file(path), explain, build)
@@ -56,7 +61,7 @@ def load_for_upgrade(path: Path, target: int, explain: Explain) -> tuple[ir.Mode
 def _guarded(
     file: MappedFile,
     explain: Explain,
-    build: Callable[[Any, int, Budget], ir.Model],
+    build: Callable[[Any, dict[int, Table], int, Budget], ir.Model],
     finish: Callable[[ir.Model], None] = lambda _: None,
 ) -> tuple[ir.Model, int]:
     """Build the model of the file, its tensors attached; errors name the file.
@@ -65,10 +70,10 @@ def _guarded(
     """
     budget = Budget(file.size, str(file.path))
     try:
-        message = parse(file, explain)
+        message, tables = parse(file, explain)
         counts.check(message)
         declared = proto.clean(message, explain, budget)
-        model = build(message, declared, budget)
+        model = build(message, tables, declared, budget)
         attach(model, file, budget)
         finish(model)
     except BudgetError:
@@ -89,10 +94,11 @@ def _guarded(
     return model, declared
 
 
-def parse(file: MappedFile, explain: Explain) -> Any:
-    """The file's ModelProto with large tensors left where they are."""
+def parse(file: MappedFile, explain: Explain) -> tuple[Any, dict[int, Table]]:
+    """The file's ModelProto with large tensors left where they are; long lists."""
     try:
-        message = onnx.ModelProto.FromString(slim(file.data))
+        data, tables = slim(file.data)
+        message = onnx.ModelProto.FromString(data)
     except TooManyError as error:
         raise ReadError(str(error)) from None
     except Exception as error:  # WireError, and protobuf's own in all its builds
@@ -102,4 +108,4 @@ def parse(file: MappedFile, explain: Explain) -> Any:
         ) from None
     if any(field[0] == _TRAINING_INFO for field in fields(file.data, 0, file.size)):
         explain("training_info is ignored: burnish trains with its own Learner")
-    return message
+    return message, tables

@@ -21,6 +21,7 @@ from burnish.codegen.readers.checks.lengths import check_tensor
 from burnish.codegen.readers.inlining.captured import drop_captured
 from burnish.codegen.readers.message import NEWEST, all_bodies, all_nodes, drop_maps
 from burnish.codegen.readers.sizes import axes
+from burnish.codegen.readers.wire import table_of
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 #: Attributes that hold a number or two for each axis.
@@ -75,10 +76,14 @@ def _clean_body(body: Any, budget: Budget) -> None:
         attributes.check(node)
         node.ClearField("device_configurations")  # hints, and source has no devices
         for attribute in node.attribute:
-            if attribute.name in _PER_AXIS and len(attribute.ints) > 2 * MOST_DIMS:
+            cut = table_of(attribute) is not None
+            if attribute.name in _PER_AXIS and (
+                cut or len(attribute.ints) > 2 * MOST_DIMS
+            ):
+                got = "a long list" if cut else f"{len(attribute.ints)} numbers"
                 raise ReadError(
                     f"node {node.name!r} ({node.op_type}): expected {attribute.name} "
-                    f"for at most {MOST_DIMS} axes, got {len(attribute.ints)} numbers"
+                    f"for at most {MOST_DIMS} axes, got {got}"
                 )
             if attribute.HasField("sparse_tensor"):
                 name = node.name or next(iter(node.output), "")

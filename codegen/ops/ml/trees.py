@@ -16,7 +16,13 @@ from burnish.codegen.ops.ml.classifiers import (
 from burnish.codegen.ops.rule.expressions import buffer, call, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.traits import OWN_SHAPE
-from burnish.codegen.ops.rule.trees import Trees, by_number, by_position, certain
+from burnish.codegen.ops.rule.trees import (
+    Trees,
+    by_number,
+    by_position,
+    certain,
+    mode_codes,
+)
 from burnish.codegen.ops.rule.words import at, cast, named
 from burnish.codegen.program import (
     BinOp,
@@ -37,21 +43,21 @@ def tree_ensemble(
     X: Expression,
     *,
     aggregate_function: int = 1,
-    leaf_targetids: list[int],
+    leaf_targetids: np.ndarray,
     leaf_weights: Constant,
     membership_values: Constant | None = None,
     n_targets: int | None = None,
-    nodes_falseleafs: list[int],
-    nodes_falsenodeids: list[int],
-    nodes_featureids: list[int],
+    nodes_falseleafs: np.ndarray,
+    nodes_falsenodeids: np.ndarray,
+    nodes_featureids: np.ndarray,
     nodes_hitrates: Constant | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_missing_value_tracks_true: np.ndarray | None = None,
     nodes_modes: Constant,
     nodes_splits: Constant,
-    nodes_trueleafs: list[int],
-    nodes_truenodeids: list[int],
+    nodes_trueleafs: np.ndarray,
+    nodes_truenodeids: np.ndarray,
     post_transform: int = 0,
-    tree_roots: list[int],
+    tree_roots: np.ndarray,
 ) -> Result:
     nodes = {
         "roots": tree_roots,
@@ -66,7 +72,7 @@ def tree_ensemble(
         "members": () if membership_values is None else membership_values.array,
     }
     leaves = {"targetids": leaf_targetids, "weights": leaf_weights.array}
-    outputs = n_targets or max(leaf_targetids) + 1
+    outputs = n_targets or int(leaf_targetids.max()) + 1
     trees = by_position(nodes, leaves)
     scores = trees.layer(X, outputs, _AGGREGATES[aggregate_function])
     return _alone(scores, outputs, _TRANSFORMS[post_transform])
@@ -77,32 +83,33 @@ def tree_ensemble_regressor(
     X: Expression,
     *,
     aggregate_function: str = "SUM",
-    base_values: list[float] | None = None,
+    base_values: np.ndarray | None = None,
     base_values_as_tensor: Constant | None = None,
     n_targets: int | None = None,
-    nodes_falsenodeids: list[int] | None = None,
-    nodes_featureids: list[int] | None = None,
-    nodes_hitrates: list[float] | None = None,
+    nodes_falsenodeids: np.ndarray | None = None,
+    nodes_featureids: np.ndarray | None = None,
+    nodes_hitrates: np.ndarray | None = None,
     nodes_hitrates_as_tensor: Constant | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_missing_value_tracks_true: np.ndarray | None = None,
     nodes_modes: list[str] | None = None,
-    nodes_nodeids: list[int] | None = None,
-    nodes_treeids: list[int] | None = None,
-    nodes_truenodeids: list[int] | None = None,
-    nodes_values: list[float] | None = None,
+    nodes_nodeids: np.ndarray | None = None,
+    nodes_treeids: np.ndarray | None = None,
+    nodes_truenodeids: np.ndarray | None = None,
+    nodes_values: np.ndarray | None = None,
     nodes_values_as_tensor: Constant | None = None,
     post_transform: str = "NONE",
-    target_ids: list[int] | None = None,
-    target_nodeids: list[int] | None = None,
-    target_treeids: list[int] | None = None,
-    target_weights: list[float] | None = None,
+    target_ids: np.ndarray | None = None,
+    target_nodeids: np.ndarray | None = None,
+    target_treeids: np.ndarray | None = None,
+    target_weights: np.ndarray | None = None,
     target_weights_as_tensor: Constant | None = None,
 ) -> Result:
     return _regressed(X, locals())
 
 
 def _regressed(x: Expression, given: dict[str, Any]) -> Result:
-    outputs = given["n_targets"] or max(given["target_ids"]) + 1
+    outputs = given["n_targets"] or int(given["target_ids"].max()) + 1
+    given["nodes_modes"] = mode_codes(given["nodes_modes"])
     trees = _numbered(given, "target", outputs)
     y = _real(x, trees, outputs, given["aggregate_function"].lower())
     base = _numbers(given, "base_values")
@@ -147,25 +154,25 @@ def _where(
 def tree_ensemble_classifier(
     X: Expression,
     *,
-    base_values: list[float] | None = None,
+    base_values: np.ndarray | None = None,
     base_values_as_tensor: Constant | None = None,
-    class_ids: list[int] | None = None,
-    class_nodeids: list[int] | None = None,
-    class_treeids: list[int] | None = None,
-    class_weights: list[float] | None = None,
+    class_ids: np.ndarray | None = None,
+    class_nodeids: np.ndarray | None = None,
+    class_treeids: np.ndarray | None = None,
+    class_weights: np.ndarray | None = None,
     class_weights_as_tensor: Constant | None = None,
     classlabels_int64s: list[int] | None = None,
     classlabels_strings: list[str] | None = None,
-    nodes_falsenodeids: list[int] | None = None,
-    nodes_featureids: list[int] | None = None,
-    nodes_hitrates: list[float] | None = None,
+    nodes_falsenodeids: np.ndarray | None = None,
+    nodes_featureids: np.ndarray | None = None,
+    nodes_hitrates: np.ndarray | None = None,
     nodes_hitrates_as_tensor: Constant | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None,
+    nodes_missing_value_tracks_true: np.ndarray | None = None,
     nodes_modes: list[str] | None = None,
-    nodes_nodeids: list[int] | None = None,
-    nodes_treeids: list[int] | None = None,
-    nodes_truenodeids: list[int] | None = None,
-    nodes_values: list[float] | None = None,
+    nodes_nodeids: np.ndarray | None = None,
+    nodes_treeids: np.ndarray | None = None,
+    nodes_truenodeids: np.ndarray | None = None,
+    nodes_values: np.ndarray | None = None,
     nodes_values_as_tensor: Constant | None = None,
     post_transform: str = "NONE",
     node: NodeContext,
@@ -180,7 +187,8 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
     classes it is the second where one score is above a threshold.
     """
     labels = given["classlabels_strings"] or given["classlabels_int64s"]
-    ids, post = sorted(set(given["class_ids"])), given["post_transform"]
+    given["nodes_modes"] = mode_codes(given["nodes_modes"])
+    ids, post = np.unique(given["class_ids"]).tolist(), given["post_transform"]
     base = _numbers(given, "base_values")
     if base is None:
         base = np.zeros(0, np.float32)

@@ -90,6 +90,12 @@ class Rule:
         """The attributes that the rule honours, and its parameters for them."""
         return {name: p.name for name, p in self._options.items()}
 
+    @functools.cached_property
+    def arrays(self) -> frozenset[str]:
+        """The attributes whose many elements the rule takes as an array."""
+        options = self._options.items()
+        return frozenset(name for name, p in options if "ndarray" in str(p.annotation))
+
     def default(self, attribute: str) -> Any:
         """What an attribute is where a node has none; None if it must have one."""
         default = self._options[attribute].default

@@ -68,14 +68,14 @@ def by_number(
 ) -> Trees:
     """Trees whose nodes carry a tree's and a node's number (ai.onnx.ml 1 to 4).
 
-    nodes: treeids, nodeids, modes, featureids, values, truenodeids, falsenodeids and
-    perhaps missing; votes: treeids, nodeids, ids and weights.
+    nodes: treeids, nodeids, modes (their codes), featureids, values, truenodeids,
+    falsenodeids and perhaps missing; votes: treeids, nodeids, ids and weights.
     """
     tree, node = (np.asarray(nodes[n], np.int64) for n in ("treeids", "nodeids"))
-    modes = np.asarray([MODES.get(m, _LEAF) for m in nodes["modes"]], np.uint8)
+    modes = nodes["modes"]
     inside = modes != _LEAF
     code = np.where(inside, np.cumsum(inside) - 1, ~(np.cumsum(~inside) - 1))
-    step = int(max(node.max(initial=0), *map(max, (nodes["truenodeids"], [0])))) + 1
+    step = int(max(node.max(initial=0), np.max(nodes["truenodeids"], initial=0))) + 1
     order = np.argsort(tree * step + node, kind="stable")
     numbered = (tree * step + node)[order]
 
@@ -96,7 +96,7 @@ def by_number(
         int((~inside).sum()),
         outputs,
     )
-    missing = np.asarray(nodes["missing"] or [0] * len(tree), bool)[inside]
+    missing = _truths(nodes["missing"], len(tree))[inside]
     return Trees(
         code[is_root],
         np.asarray(nodes["featureids"], np.int64)[inside],
@@ -110,16 +110,49 @@ def by_number(
     )
 
 
+def _truths(given: np.ndarray | None, count: int) -> np.ndarray:
+    """Numbers as truths; of none, or of an empty list, all false."""
+    absent = given is None or not len(given)
+    return np.zeros(count, bool) if absent else np.asarray(given, bool)
+
+
+def mode_codes(words: list[str]) -> np.ndarray:
+    """The numbers of nodes' modes; leaves have one of their own."""
+    return np.asarray([MODES.get(word, _LEAF) for word in words], np.uint8)
+
+
 def certain(nodes: dict[str, Any], votes: dict[str, Any], outputs: int) -> np.ndarray:
     """Whether each output has a vote in every row: all leaves of a tree have one."""
-    leaf = np.asarray([mode not in MODES for mode in nodes["modes"]], bool)
+    leaf = nodes["modes"] == _LEAF
     trees, of_tree = np.unique(np.asarray(nodes["treeids"])[leaf], return_counts=True)
-    cast = np.stack([votes[n] for n in ("treeids", "ids", "nodeids")], axis=1)
-    pairs, counts = np.unique(
-        np.unique(cast, axis=0)[:, :2], axis=0, return_counts=True
+    tree, ids, node = (
+        np.asarray(votes[n], np.int64) for n in ("treeids", "ids", "nodeids")
     )
-    full = counts == of_tree[np.searchsorted(trees, pairs[:, 0])]
-    return np.isin(np.arange(outputs), pairs[full, 1])
+    known = (ids >= 0) & (ids < outputs) & _are_first(tree, node, ids)
+    pairs, counts = np.unique(
+        (np.searchsorted(trees, tree) * outputs + ids)[known], return_counts=True
+    )
+    full = counts == of_tree[pairs // outputs]
+    return np.isin(np.arange(outputs), pairs[full] % outputs)
+
+
+def _are_first(*keys: np.ndarray) -> np.ndarray:
+    """Whether each row of keys is the first of its kind; most files sort them."""
+    if _after(*keys).all():
+        return np.ones(len(keys[0]), bool)
+    order = np.lexsort(keys[::-1])
+    first = np.ones(len(order), bool)
+    first[order[1:]] = _after(*(key[order] for key in keys))
+    return first
+
+
+def _after(*keys: np.ndarray) -> np.ndarray:
+    """Whether each row of keys but the first is greater than the one before it."""
+    after = np.zeros(max(len(keys[0]) - 1, 0), bool)
+    for key in keys[::-1]:
+        step = np.diff(key)
+        after = (step > 0) | ((step == 0) & after)
+    return after
 
 
 def _ballots(
@@ -153,7 +186,7 @@ def by_position(nodes: dict[str, Any], leaves: dict[str, Any]) -> Trees:
     )
     modes = np.asarray(nodes["modes"], np.uint8)
     thresholds = np.array(nodes["splits"])
-    missing = np.asarray(nodes["missing"] or [0] * len(modes), bool)
+    missing = _truths(nodes["missing"], len(modes))
     members = None
     asks = modes == MODES["BRANCH_MEMBER"]
     if asks.any():

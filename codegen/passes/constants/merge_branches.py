@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
@@ -127,6 +128,8 @@ def _held(attribute: Any) -> Hashable:
         return _content(attribute.value)
     if attribute.type == ir.AttributeType.TENSORS:
         return id(attribute.value)
+    if isinstance(attribute.value, np.ndarray):
+        return attribute.type, attribute.value.tobytes()
     return repr(attribute.value)
 
 

@@ -19,6 +19,8 @@ from burnish.codegen.program import Level
 from burnish.codegen.readers import native
 from burnish.codegen.readers.inlining.inline import inline_calls
 from burnish.codegen.readers.message import NEWEST, OLDEST, all_nodes
+from burnish.codegen.readers.tables import write_back
+from burnish.codegen.readers.wire import Table
 from burnish.codegen.scopes import SCOPES, write_scope
 
 _Name = tuple[str, str, str]
@@ -76,11 +78,12 @@ def check_growth(message: Any) -> None:
         )
 
 
-def align_opsets(message: Any, explain: Explain) -> Any:
+def align_opsets(message: Any, tables: dict[int, Table], explain: Explain) -> Any:
     """The model with functions that can be inlined, in whatever opset each is written.
 
     Their nodes stay as they are where rules say what they mean in their own opset; else
-    ONNX converts and inlines them, and their scopes are not kept.
+    ONNX converts and inlines them, and their scopes are not kept. tables: the lists
+    that were cut out of the message.
     """
     versions = {entry.domain: entry.version for entry in message.opset_import}
     odd = [
@@ -96,6 +99,7 @@ def align_opsets(message: Any, explain: Explain) -> Any:
         f"function {function.name!r} uses opset {entry.version}, the model "
         f"{versions[entry.domain]}: converted; its scope is not kept"
     )
+    write_back(message, tables)
     try:
         typed = native.infer_shapes(message, data_prop=False)  # the inliner needs types
         return native.inline_functions(typed)
