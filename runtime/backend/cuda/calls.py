@@ -45,30 +45,34 @@ def called(
     if cupy is None:
         return None
     array = cupy.ndarray
-    key: list[Any] = [prepare, workspace.settings()]
+    key: list[Any] = [prepare, workspace.held.settings]
     found, ends = None, 0
     for arg in args:
         kind = type(arg)
         if kind is array:
-            key.append(arranged := _arranged(arg))
-            if not arranged[-1]:
+            key.append(_arranged(arg))
+            if not arg._c_contiguous:
                 key.append(arg.strides)
             found = arg.data
             ends |= found.ptr
         elif arg is None:
             key.append(None)
-        elif kind in _NUMBERS or isinstance(arg, np.generic):
-            key += (kind, repr(arg) if kind is not int else arg)  # -0.0 is not 0.0
+        elif kind is float:
+            key += (kind, _key_of(arg))
+        elif kind in _NUMBERS:
+            key += (kind, arg)
+        elif isinstance(arg, np.generic):
+            key += (kind, repr(arg))
         else:
             return None
     if found is None:
         return None
     key.append(found.device_id)
     if ends & _ALIGNED:
-        key += (_alignment(arg) for arg in args if type(arg) is array)
+        key += [_alignment(arg) for arg in args if type(arg) is array]
     for name, value in options.items():
         kind = type(value)
-        key += (name, kind, repr(value) if kind is float else value)
+        key += (name, kind, _key_of(value) if kind is float else value)
     ready = _held.ready
     signature = tuple(key)
     try:
@@ -98,9 +102,14 @@ def once(prepare: Callable[..., Run | None]) -> Run:
     return run
 
 
-_NUMBERS = (int, float, bool, str)
+_NUMBERS = (int, bool, str)
 _arranged = attrgetter("dtype", "shape", "_c_contiguous")
 _ALIGNED = 255  # bits of an address; CuPy's allocations have none of them
+
+
+def _key_of(value: float) -> Any:
+    """A number as a part of a key: -0.0 is not 0.0, and NaN is itself."""
+    return value if abs(value) > 0 else repr(value)
 
 
 def _alignment(array: Any) -> int:

@@ -97,9 +97,19 @@ def _environment() -> Any:
     )
 
 
-def by_value(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def passed(*numbers: Any) -> tuple[Any, ...]:
+    """Numbers as arguments of launches, each of which would convert others anew.
+
+    Python's are 64 bits wide, and booleans one byte.
+    """
+    from cupy.cuda.function import CNumpyArray
+
+    return tuple(CNumpyArray(np.asarray(number)) for number in numbers)
+
+
+def by_value(array: np.ndarray[Any, Any]) -> Any:
     """A contiguous array as one structure, which a kernel is passed by value."""
-    return array.reshape(-1).view(_structure(array.nbytes))
+    return passed(array.reshape(-1).view(_structure(array.nbytes)))[0]
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda.calls import Run
-from burnish.backend.cuda.kernels import LONG, bound, kernel
+from burnish.backend.cuda.kernels import LONG, bound, kernel, passed
 
 _TILE = 32
 _FEW = 8
@@ -119,7 +119,7 @@ def _gather(array: Any) -> Callable[[Any, Any], None]:
     size = array.nbytes // 16
     sizes = map(np.int32, (size, n1, n2, n3 * array.itemsize // 16))
     steps = (*(0 for _ in lead), *(step // 16 for step in array.strides[:-1]))
-    run, blocks, ends = bound("gathered"), (-(-size // 256),), (*sizes, *steps)
+    run, blocks, ends = bound("gathered"), (-(-size // 256),), passed(*sizes, *steps)
     return lambda array, made: run(blocks, (256,), (array, made, *ends))
 
 
@@ -198,8 +198,8 @@ def prepared_rows(ids: Any, table: Any) -> Run | None:
     blocks = -(-words // 256)
     if blocks >= LONG:
         return None
-    code = kernel("taken", element=_WORDS[16], index=index)
-    sizes = words, len(table), np.int32(width // 16)
+    code = bound("taken", element=_WORDS[16], index=index)
+    sizes = passed(words, len(table), np.int32(width // 16))
     shape, dtype = (*ids.shape, table.shape[1]), table.dtype
 
     def run(ids: Any, table: Any) -> Any:

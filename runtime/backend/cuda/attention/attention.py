@@ -15,6 +15,7 @@ from burnish.backend.cuda.kernels import (
     has_fast_tf32,
     is_hopper,
     kernel,
+    passed,
 )
 from burnish.backend.cuda.libraries import workspace
 from burnish.backend.cuda.norms.rows import (
@@ -223,7 +224,8 @@ def _in_one(
     steps = [step for array in (q, k, v) for step in _steps(array)]
     steps += (t * h * d, d, h * d)  # y's, which has its heads side by side
     sizes = by_value(np.array([*steps, *layout[1], h], np.int64))
-    ends = np.float32(scale * _LOG2E), np.int32(t), np.int32(k.shape[-2]), sizes
+    numbers = np.float32(scale * _LOG2E), np.int32(t), np.int32(k.shape[-2])
+    ends = *passed(*numbers), sizes
     if shared:
         made.max_dynamic_shared_size_bytes = shared
     shape, dtype = q.shape, q.dtype
@@ -312,7 +314,7 @@ def _in_three(
     softmax = launcher(name, size, q.dtype, True, holds=True, **setting)
     if last is None or softmax is None:
         return None
-    sizes = (rows, n, heads, shape[-2], *steps)
+    sizes = passed(rows, n, heads, shape[-2], *steps)
 
     def run(q: Any, k: Any, v: Any, mask: Any, *_: Any) -> Any:
         scores = first(q, k)

@@ -12,7 +12,7 @@ import numpy as np
 
 from burnish.backend.cuda.calls import Run
 from burnish.backend.cuda.convolution import windows
-from burnish.backend.cuda.kernels import ELEMENTS, bound, named, wide
+from burnish.backend.cuda.kernels import ELEMENTS, bound, named, passed, wide
 from burnish.backend.cuda.libraries import workspace
 from burnish.backend.cuda.norms.rows import contiguous
 
@@ -74,11 +74,11 @@ def prepared_slopes(x: Any, g: Any, w: Any) -> Run | None:
     geometry = windows.described(x.shape[2:], w, (ins, 1, 1), False)
     threads = (min(_CROWD, -(-count // 32) * 32),)
     blocks, shape = (pairs,), (outs, ins, *w.kernel)
-    numbers = tuple(map(np.int32, (count, ins, outs)))
+    numbers = *passed(*map(np.int32, (count, ins, outs))), geometry
 
     def run(x: Any, g: Any) -> Any:
         y = ndarray(shape, dtype)
-        made(blocks, threads, (x, g, y, *numbers, geometry))
+        made(blocks, threads, (x, g, y, *numbers))
         return y
 
     return run
@@ -117,13 +117,13 @@ def _prepared(
     )
     geometry = windows.described(sizes, w, (ins, 1, 1), False)
     blocks, threads = (-(-count // _THREADS), -(-outs // width)), (_THREADS,)
-    numbers = tuple(map(np.int32, (count, ins, outs)))
+    numbers = *passed(*map(np.int32, (count, ins, outs))), geometry
     room = terms * width * (8 if number == "double" else 4)
 
     def run(x: Any, weight: Any, bias: Any = None) -> Any:
         y = ndarray(shape, dtype)
         beside = (contiguous(bias), y) if biased else (y,)
-        given = (x, contiguous(weight), *beside, *numbers, geometry)
+        given = (x, contiguous(weight), *beside, *numbers)
         made(blocks, threads, given, shared_mem=room)
         return y
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda.calls import Run
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, by_value, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, by_value, passed, wide
 from burnish.backend.cuda.norms.rows import contiguous
 
 _THREADS = 256
@@ -76,10 +76,11 @@ def _prepared(
     )
     geometry = described(sizes, w, layout, is_long)
     blocks, threads = (-(-size // _THREADS),), (_THREADS,)
+    numbers = *passed(size), geometry
 
     def run(x: Any) -> Any:
         y = ndarray(shape, dtype)
-        made(blocks, threads, (contiguous(x), y, size, geometry))
+        made(blocks, threads, (contiguous(x), y, *numbers))
         return y
 
     return run

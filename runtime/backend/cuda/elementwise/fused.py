@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, kernel, wide
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, kernel, passed, wide
 from burnish.backend.cuda.layout import contiguous, empty, is_last
 from burnish.backend.symbols import Script, Symbol, Unwritten
 from burnish.errors import InputError
@@ -26,27 +26,21 @@ class Recipe(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     blocks: tuple[int, ...]
-    size: int
-    inputs: tuple[tuple[int, bool, bool, tuple[int, ...]], ...]
-    """Where an input is among the arrays, whether it is contiguous and is read in
-    packs, and how it is repeated."""
+    arguments: list[Any]
+    """The kernel's, with None for its arrays."""
+    inputs: tuple[tuple[int, int, bool], ...]
+    """Where an input is in a call and among the arguments, and whether it is tidy."""
 
-    def run(self, arrays: tuple[Any, ...]) -> Any:
+    def run(self, *arrays: Any) -> Any:
         """The formula's value for arrays alike."""
-        given: list[Any] = []
-        places = 0
-        for index, fine, is_packed, repeats in self.inputs:
-            array = arrays[index]
-            if not fine:
-                array = contiguous(array)
-            given.append(array)
-            given += repeats
-            if is_packed:
-                places |= array.data.ptr
         y = self.array(self.shape, self.dtype)
-        if self.size:
-            given += (y, self.size, not places & 15)
-            self.kernel(self.blocks, (_THREADS,), tuple(given))
+        if self.blocks[0]:
+            given = self.arguments.copy()
+            for index, place, is_tidy in self.inputs:
+                array = arrays[index]
+                given[place] = array if is_tidy else contiguous(array)
+            given[-3] = y
+            self.kernel(self.blocks, (_THREADS,), given)
         return y
 
 
@@ -90,10 +84,10 @@ def prepared(
     if recipe is None:
         return None
     if turned is None:
-        return lambda *arrays: recipe.run(arrays)
+        return recipe.run
 
     def run(*arrays: Any) -> Any:
-        y = recipe.run(_turned(arrays))
+        y = recipe.run(*_turned(arrays))
         return y.transpose(0, -1, *range(1, y.ndim - 1))
 
     return run
@@ -137,7 +131,9 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
     if any(a.ndim > whole.ndim for a in held):
         return None
     kinds: list[Any] = []
-    inputs: list[Any] = []
+    inputs: list[tuple[int, int, bool]] = []
+    arguments: list[Any] = []
+    places = 0
     width = 8 if dtype.itemsize == 2 else 16 // dtype.itemsize
     for index, array in enumerate(arrays):
         if not isinstance(array, cupy.ndarray):
@@ -147,8 +143,10 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
         if layout is None:
             return None
         kinds.append((array.dtype.name, layout, len(repeats) > 2))
-        is_packed = layout in ("same", "rows")
-        inputs.append((index, array._c_contiguous, is_packed, repeats))
+        inputs.append((index, len(arguments), array._c_contiguous))
+        arguments += (None, *passed(*repeats))
+        if array._c_contiguous and layout in ("same", "rows"):
+            places |= array.data.ptr
     index_type = "unsigned" if whole.size < LONG else "long long"
     try:
         made, kind = _make(formula, dtype.name, writes, kinds, width, index_type)
@@ -158,8 +156,16 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
     if blocks >= LONG:
         return None
     result = np.dtype(bool) if kind == "bool" else dtype
-    shape, size = whole.shape, whole.size
-    return Recipe(made, cupy.ndarray, shape, result, (blocks,), size, tuple(inputs))
+    arguments += (None, *passed(whole.size, not places & 15))
+    return Recipe(
+        made,
+        cupy.ndarray,
+        whole.shape,
+        result,
+        (blocks,),
+        arguments,
+        tuple(inputs),
+    )
 
 
 def _layout(

@@ -5,10 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 WORKSPACE = 64 << 20
 """Bytes that a product, or a convolution, may use beside its arrays."""
+
+
+class Settings(NamedTuple):
+    """What decides how products are computed."""
+
+    tf32: bool = False
+    in_plan: bool = False
 
 
 class _Held(threading.local):
@@ -16,10 +23,10 @@ class _Held(threading.local):
 
     def __init__(self) -> None:
         self.scratch: Any = None  # the workspace, where a caller has its own
-        self.tf32 = self.in_plan = False
+        self.settings = Settings()
 
 
-_held = _Held()
+held = _Held()
 _workspaces: dict[tuple[int, int], Any] = {}
 
 
@@ -30,34 +37,28 @@ def planned(room: Any, tf32: bool) -> Iterator[None]:
     They use this array of WORKSPACE bytes. tf32: those of single precision round what
     they multiply to 11 bits.
     """
-    held = _held
-    before = held.scratch, held.tf32, held.in_plan
-    held.scratch, held.tf32, held.in_plan = room, tf32, True
+    before = held.scratch, held.settings
+    held.scratch, held.settings = room, Settings(tf32, in_plan=True)
     try:
         yield
     finally:
-        held.scratch, held.tf32, held.in_plan = before
+        held.scratch, held.settings = before
 
 
 def in_plan() -> bool:
     """Whether this thread's products are a plan's."""
-    return _held.in_plan
-
-
-def settings() -> tuple[bool, bool]:
-    """What decides how products of this thread are computed: TF32, and in a plan."""
-    return _held.tf32, _held.in_plan
+    return held.settings.in_plan
 
 
 def rounds() -> bool:
     """Whether this thread's products of single precision are TF32."""
-    return _held.tf32
+    return held.settings.tf32
 
 
 def workspace(device: int, stream: int) -> Any:
     """The WORKSPACE bytes of a stream; a caller's own, where it has some."""
-    if _held.scratch is not None:
-        return _held.scratch
+    if held.scratch is not None:
+        return held.scratch
     try:
         return _workspaces[device, stream]
     except KeyError:

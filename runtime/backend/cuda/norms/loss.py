@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, bound, named
+from burnish.backend.cuda.kernels import ELEMENTS, bound, named, passed
 from burnish.backend.cuda.kernels import wide as wide_type
 from burnish.backend.cuda.norms.rows import contiguous, launcher, split, takes
 
@@ -62,7 +62,7 @@ def prepared_targets(
         ignores=ignore_index is not None,
         mean=mean,
     )
-    shape, sizes = given.shape, (given.size, classes, ignore_index or 0)
+    shape, sizes = given.shape, passed(given.size, classes, ignore_index or 0)
 
     def run(given: Any, weight: Any, *_: Any) -> Any:
         chosen, shares = ndarray(shape, np.int64), ndarray(shape, dtype)
@@ -88,13 +88,14 @@ def prepared_cross_entropy(
     if made is None:
         return None
     added = bound("total", element=ELEMENTS[named(dtype)], wide=wide_type(wide))
-    shape, across, count = x.shape, shares.shape, shares.size
+    shape, across, sizes = x.shape, shares.shape, passed(*rows)
+    (count,) = passed(shares.size)
     is_moved = isinstance(offset, ndarray) and offset.dtype == wide
 
     def run(x: Any, classes: Any, shares: Any, offset: Any = 0) -> Any:
         y, losses = ndarray(shape, dtype), ndarray(across, wide)
         given = contiguous(x), y, contiguous(classes), contiguous(shares)
-        made(*given, losses, *rows)
+        made(*given, losses, *sizes)
         if not summed:
             return losses.astype(dtype, copy=False), y
         if not is_moved:
@@ -117,6 +118,7 @@ def prepared_gradient(
     if slope.size not in (1, shares.size):
         return None
     rows, shape, dtype = split(y, axis), y.shape, y.dtype
+    sizes = passed(*rows)
     is_each = slope.size > 1
     name = "cross_entropy_gradient"
     made = launcher(name, rows, dtype, _is_aligned(y), each_row=is_each)
@@ -126,7 +128,7 @@ def prepared_gradient(
     def run(slope: Any, shares: Any, y: Any, classes: Any) -> Any:
         out = ndarray(shape, dtype)
         given = contiguous(slope), contiguous(shares), contiguous(classes)
-        made(contiguous(y), out, *given, *rows)
+        made(contiguous(y), out, *given, *sizes)
         return out
 
     return run

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnish.backend.cuda.calls import Run
 from burnish.backend.cuda.elementwise.fused import repeated
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel
+from burnish.backend.cuda.kernels import ELEMENTS, LONG, kernel, passed
 from burnish.backend.cuda.norms.rows import contiguous
 
 _MOST = 32  # numbers of a thread, which are in its registers
@@ -39,7 +39,9 @@ def prepared_norm(
     if made is None:
         return None
     code, blocks, threads = made
-    sizes = np.uint32(x.size // n), np.uint32(x.size // n), np.float32(eps)
+    launch = code.kernel  # the current GPU's, as `kernels.bound` has it
+    rows = np.uint32(x.size // n)
+    sizes = passed(rows, rows, np.float32(eps))
     tidy = len(held) == 1 + len(given)
 
     def run(x: Any, weight: Any = None, bias: Any = None) -> Any:
@@ -47,7 +49,7 @@ def prepared_norm(
             x, weight, bias = map(contiguous, (x, weight, bias))
         y = ndarray(shape, dtype)
         weight = x if weight is None else weight
-        code(
+        launch(
             blocks,
             threads,
             (x, x, weight, x if bias is None else bias, y, y, y, *sizes),

@@ -10,7 +10,15 @@ from typing import Any
 from burnish.backend.bfloat16 import is_bfloat16
 from burnish.backend.cuda import layout
 from burnish.backend.cuda.calls import Run, called
-from burnish.backend.cuda.kernels import ELEMENTS, LONG, bound, kernel, named, wide
+from burnish.backend.cuda.kernels import (
+    ELEMENTS,
+    LONG,
+    bound,
+    kernel,
+    named,
+    passed,
+    wide,
+)
 from burnish.backend.cuda.libraries import workspace
 
 _PARTS, _FULL, _ACROSS = 128, 792, 264
@@ -138,11 +146,11 @@ def prepared_softmax(x: Any, axis: int, form: str) -> Run | None:
     launch = launcher("softmax", rows, x.dtype, aligned, holds=True, form=form)
     if launch is None:
         return None
-    shape, dtype = x.shape, x.dtype
+    shape, dtype, sizes = x.shape, x.dtype, passed(*rows)
 
     def run(x: Any, *_: Any) -> Any:
         y = ndarray(shape, dtype)
-        launch(x if tidy else contiguous(x), y, *rows)
+        launch(x if tidy else contiguous(x), y, *sizes)
         return y
 
     return run
@@ -246,11 +254,12 @@ def prepared_channel_sums(x: Any, lead: int, c: int, inner: int) -> Run | None:
     if lead <= _ROWS if across else is_short:
         whole = bound("channel_sums", element=element, **last | {"across": across})
         grid, size = ends if across else (c, 1), (c,)
+        numbers = passed(lead, c, inner)
 
         def at_once(x: Any, *_: Any) -> Any:
             y = ndarray(size, dtype)
             array = x if tidy else contiguous(x)
-            whole(grid, (32, _TALL), (array, y, lead, c, inner))
+            whole(grid, (32, _TALL), (array, y, *numbers))
             return y
 
         return at_once
@@ -259,11 +268,12 @@ def prepared_channel_sums(x: Any, lead: int, c: int, inner: int) -> Run | None:
     setting = {"out": "wide", "wide": number, "width": width, "across": across}
     first = bound("channel_sums", element=element, warps=8, **setting)
     second = bound("channel_sums", element="wide", **last)
+    rows, rest = passed(lead, c, inner), passed(parts, c, 1)
 
     def in_parts(x: Any, *_: Any) -> Any:
         x, some, y = contiguous(x), ndarray((parts, c), kind), ndarray(c, dtype)
-        first((blocks, parts), (32, 8), (x, some, lead, c, inner))
-        second(ends, (32, _TALL), (some, y, parts, c, 1))
+        first((blocks, parts), (32, 8), (x, some, *rows))
+        second(ends, (32, _TALL), (some, y, *rest))
         return y
 
     return in_parts

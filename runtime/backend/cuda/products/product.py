@@ -32,9 +32,7 @@ class _Library:
         import ctypes
 
         self.found, self.ctypes = found, ctypes
-        self.run = found.cublasLtMatmul
-        pointers = [ctypes.c_void_p] * 14
-        self.run.argtypes = [*pointers, ctypes.c_size_t, ctypes.c_void_p]
+        self.run = found.cublasLtMatmul  # without argtypes: it is given ctypes' objects
         self.describe = found.cublasLtMatmulDescSetAttribute
         self.handles: dict[int, Any] = {}
         self.result = type(
@@ -75,58 +73,48 @@ def library() -> _Library | None:
 
 
 class Product:
-    """One product's descriptors and algorithm, to run with any arrays alike."""
+    """One product's descriptors and algorithm, to run with any arrays alike.
+
+    Its arguments are made once; a call writes the addresses that are new into them.
+    """
 
     def __init__(self, lt: _Library, given: dict[str, Any], found: Any, scale: Any):
         from cupy.cuda import get_current_stream
 
         ctypes = lt.ctypes
-        self.lt, self.found, self.stream = lt, found, get_current_stream
+        self.call, self.describe, self.current = lt.run, lt.describe, get_current_stream
         self.adds_bias, self.device = given["adds_bias"], given["device"]
-        self.one, self.zero = scale(given["scale"]), scale(0)
-        self.pointer, self.bias = ctypes.c_void_p(), 0
+        self.held = scale(given["scale"]), scale(0), found  # alive, as arguments are
+        one, zero, algorithm = map(
+            ctypes.c_void_p,
+            map(ctypes.addressof, (*self.held[:2], found.algo)),
+        )
+        self.bias, self.a, self.b, self.y, self.room, self.stream = (
+            ctypes.c_void_p() for _ in range(6)
+        )
         description, out = given["description"], given["y"]
         self.bias_at = (
-            description,
-            _BIAS,
-            ctypes.byref(self.pointer),
-            ctypes.c_size_t(8),
+            *(description, _BIAS),
+            *(ctypes.byref(self.bias), ctypes.c_size_t(8)),
         )
-        self.start = (given["handle"], description, self._at(self.one))
-        self.layouts = given["b"], given["a"], self._at(self.zero)
-        self.out, self.algorithm = out, self._at(found.algo)
-
-    def _at(self, held: Any) -> Any:
-        return self.lt.ctypes.c_void_p(self.lt.ctypes.addressof(held))
+        self.arguments = (
+            *(given["handle"], description),
+            *(one, self.b, given["b"], self.a, given["a"]),
+            *(zero, self.y, out, self.y, out),
+            *(algorithm, self.room, ctypes.c_size_t(WORKSPACE), self.stream),
+        )
 
     def run(self, a: int, b: int, y: int, bias: Any) -> None:
         """Write the product of the arrays at a and b, and this bias, to y."""
         if bias is not None and self.adds_bias:
             place = bias.data.ptr
-            if place != self.bias:
-                self.pointer.value = self.bias = place
-                self.lt.describe(*self.bias_at)
-        stream = self.stream().ptr
-        room = workspace(self.device, stream).data.ptr
-        one, other, zero = self.layouts
-        out, algorithm = self.out, self.algorithm
-        status = self.lt.run(
-            *self.start,
-            b,
-            one,
-            a,
-            other,
-            zero,
-            y,
-            out,
-            y,
-            out,
-            algorithm,
-            room,
-            WORKSPACE,
-            stream,
-        )
-        if status:
+            if place != self.bias.value:
+                self.bias.value = place
+                self.describe(*self.bias_at)
+        self.a.value, self.b.value, self.y.value = a, b, y
+        self.stream.value = stream = self.current().ptr
+        self.room.value = workspace(self.device, stream).data.ptr
+        if status := self.call(*self.arguments):
             raise RuntimeError(f"cublasLtMatmul: status {status}")
 
 
