@@ -312,9 +312,8 @@ class Operator(Function[P, A, T]):
             return recording.tape.call(self, args, options)
         device: Device | None = None
         kind: type[Variable] = Variable
-        parents: list[Any] = []
+        parents: list[Any] | None = None
         raw: list[Any] = []
-        recorded = False
         for arg in args:
             if isinstance(arg, Variable):
                 if arg.derived:
@@ -324,25 +323,23 @@ class Operator(Function[P, A, T]):
                     device, kind = place, arg.result_type()
                 elif place is not device:
                     device = self._common(device, place)
+                if (node := arg.node) is not None:
+                    parents = parents or [None] * len(args)
+                    parents[len(raw)] = node, arg.index
                 raw.append(arg.data)
-                node = arg.node
-                if node is None:
-                    parents.append(None)
-                else:
-                    parents.append((node, arg.index))
-                    recorded = True
             else:
                 raw.append(int(arg) if type(arg) is Size else arg)
-                parents.append(None)
         assert device is not None
         given = tuple(raw)
         if Device.is_several:
             with device.computing():
-                values = self.compute(given, options)
+                values = self._compute(given, options)
         else:
-            values = self.compute(given, options)
+            values = self._compute(given, options)
+        if type(values) is not np.ndarray:
+            values = _arrays(values)
         node = None
-        if recorded:
+        if parents is not None:
             node = self._recorded(device, given, options, parents, values)
         if not isinstance(values, tuple):
             return wrapped(kind, values, device, node)
@@ -374,12 +371,7 @@ class Operator(Function[P, A, T]):
 
     def compute(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The value of plain arguments, as arrays also where it has no axes."""
-        values = self._compute(args, options)
-        if type(values) is np.ndarray:
-            return values
-        if isinstance(values, tuple):
-            return tuple(map(_array, values))
-        return _array(values)
+        return _arrays(self._compute(args, options))
 
     def _common(self, one: Device, other: Device) -> Device:
         if one.inner() is not other.inner():
@@ -557,9 +549,11 @@ def _place(args: tuple[Any, ...]) -> Device | None:
     return next((arg.device for arg in args if isinstance(arg, Variable)), None)
 
 
-def _array(value: Any) -> Any:
+def _arrays(values: Any) -> Any:
     """NumPy returns scalars where an array has no axes; variables hold arrays."""
-    return np.asarray(value) if isinstance(value, np.generic) else value
+    if isinstance(values, tuple):
+        return tuple(map(_arrays, values))
+    return np.asarray(values) if isinstance(values, np.generic) else values
 
 
 def _differentiable(value: Any) -> bool:

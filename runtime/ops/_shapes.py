@@ -162,7 +162,7 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """None (all), an integer or integers as a tuple of axes counted from the front."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = (axes,) if isinstance(axes, int | np.integer) else _several(axes)
+    chosen = (axes,) if isinstance(axes, _INTEGERS) else _several(axes)
     for axis in chosen:
         if not ndim:
             raise InputError(f"axis: expected none for a scalar, got {axis}")
@@ -171,6 +171,9 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
                 f"axis: expected -{ndim} to {ndim - 1} for {ndim} axes, got {axis}"
             )
     return tuple([int(axis) % ndim for axis in chosen])
+
+
+_INTEGERS = (int, np.integer)  # a tuple is looked through faster than a union
 
 
 def _several(axes: Any) -> tuple[int, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burnish._engine.arguments import checked, unfit
-from burnish._engine.misuse import MISUSES, misnamed, misuse
+from burnish._engine.misuse import misnamed, misuse
 from burnish.errors import BurnishError, InputError
 from burnish.nn.core import calling
 from burnish.nn.core.module import Module
@@ -29,30 +29,22 @@ class Layer(Module):
     def __init__(self) -> None:
         """Keep nothing, as ReLU does."""
 
-    if not TYPE_CHECKING:  # checkers see Module's
-
-        def __call__(self, *args: Any, **options: Any) -> Any:
-            try:
-                return super().__call__(*args, **options)
-            except MISUSES as error:
-                name = type(self).__name__
-                message = (
-                    unfit(self.forward, args, options) if _is_call(error) else None
-                )
-                if message is not None:
-                    known = _words(type(self).forward)
-                    raise misnamed(name, message, options, known) from None
-                if _is_call(error):
-                    raise
-                if args and not hasattr(args[0], "shape"):
-                    raise InputError(
-                        f"{name}: {_words(type(self).forward)[1]}: expected a tensor "
-                        f"or an array, got a {type(args[0]).__name__}"
-                    ) from error
-                if isinstance(error, BurnishError):
-                    error.args = (_named(name, str(error)),)
-                    raise
-                raise misuse(name, args, error) from error
+    def _explain(self, error: Exception, args: Any, options: Any) -> None:
+        name = type(self).__name__
+        is_call = _is_call(error)
+        if is_call and (message := unfit(self.forward, args, options)):
+            known = _words(type(self).forward)
+            raise misnamed(name, message, options, known) from None
+        if is_call:
+            return
+        if args and not hasattr(args[0], "shape"):
+            raise InputError(
+                f"{name}: {_words(type(self).forward)[1]}: expected a tensor "
+                f"or an array, got a {type(args[0]).__name__}"
+            ) from error
+        if not isinstance(error, BurnishError):
+            raise misuse(name, args, error) from error
+        error.args = (_named(name, str(error)),)
 
     def extra_repr(self) -> str:
         own = vars(self)
@@ -78,7 +70,7 @@ def _is_call(error: Exception) -> bool:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    callers = (__name__, Module.__module__, calling.__name__)
+    callers = (Module.__module__, calling.__name__)
     return last is None or last.tb_frame.f_globals["__name__"] in callers
 
 

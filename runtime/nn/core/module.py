@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, Typ
 
 from burnish import serialize
 from burnish._engine.arguments import replaced_by
+from burnish._engine.misuse import MISUSES
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.errors import InputError, RecordError
@@ -44,6 +45,7 @@ class Forward(Protocol[P, R_co]):
     _ahead: Any
 
     def forward(self, *args: P.args, **options: P.kwargs) -> R_co: ...
+    def _explain(self, error: Exception, args: Any, options: Any) -> None: ...
 
 
 class Module(Holder):
@@ -57,18 +59,25 @@ class Module(Holder):
         raise TypeError(f"{type(self).__name__} has no forward method")
 
     def __call__(self: Forward[P, R_co], *args: P.args, **options: P.kwargs) -> R_co:
-        if recording.tape is not None:
-            return recording.tape.enter(self, args, options)
-        if self._ahead is not None:
-            made = self._ahead(self, args, options)
-            if made is not NotImplemented:
-                return made
-        if Device.is_several:
-            with self.device.computing():
-                return forwarded(self, args, options)
-        if self.on_input is not None:
-            return sent_through(self, args, options)
-        return self.forward(*args, **options)
+        try:
+            if recording.tape is not None:
+                return recording.tape.enter(self, args, options)
+            if self._ahead is not None:
+                made = self._ahead(self, args, options)
+                if made is not NotImplemented:
+                    return made
+            if Device.is_several:
+                with self.device.computing():
+                    return forwarded(self, args, options)
+            if self.on_input is not None:
+                return sent_through(self, args, options)
+            return self.forward(*args, **options)
+        except MISUSES as error:
+            self._explain(error, args, options)
+            raise
+
+    def _explain(self, error: Exception, args: Any, options: Any) -> None:
+        """Raise an error that says more of what `forward` raised; if there is one."""
 
     def _in_integers(self, x: Any) -> Any:
         """forward(on_input(x)) as sums of whole numbers have it; None without such."""
