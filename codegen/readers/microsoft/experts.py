@@ -6,7 +6,7 @@ Every expert computes every token here, and what the router did not choose count
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import onnx_ir as ir
@@ -70,6 +70,20 @@ class _Activation:
         return op.Mul(op.Mul(gate, op.Sigmoid(inner)), value)
 
 
+class Mixture(TypedDict, total=False):
+    """The attributes of a mixture of experts, as `_mixed` takes them."""
+
+    activation_alpha: float
+    activation_beta: float
+    activation_type: str
+    k: int
+    normalize_routing_weights: int
+    swiglu_fusion: int
+    swiglu_limit: float
+    swiglu_limit_after_activation: int
+    use_sparse_mixer: int
+
+
 @microsoft("MoE")
 def moe(
     op: Builder,
@@ -81,30 +95,12 @@ def moe(
     fc2_experts_bias: Any = None,
     fc3_experts_weights: Any = None,
     fc3_experts_bias: Any = None,
-    *,
-    activation_alpha: float = 1.0,
-    activation_beta: float = 0.0,
-    activation_type: str = "relu",
-    k: int = 1,
-    normalize_routing_weights: int = 0,
-    swiglu_fusion: int = 0,
-    swiglu_limit: float | None = None,
-    swiglu_limit_after_activation: int = 0,
-    use_sparse_mixer: int = 0,
+    **mixture: Unpack[Mixture],
 ) -> Any:
     """Weights are (experts, outputs, inputs), biases (experts, outputs)."""
-    if use_sparse_mixer or swiglu_limit_after_activation:
-        raise Unreadable("expected a router that takes the softmax's greatest")
-    return _mixed(
-        *(op, input_),
-        _shares(op, router_probs, k, normalized=bool(normalize_routing_weights)),
-        (fc1_experts_weights, fc2_experts_weights, fc3_experts_weights),
-        (fc1_experts_bias, fc2_experts_bias, fc3_experts_bias),
-        act=_Activation(
-            *(activation_type, activation_alpha, activation_beta),
-            *(swiglu_fusion, swiglu_limit),
-        ),
-    )
+    weights = fc1_experts_weights, fc2_experts_weights, fc3_experts_weights
+    biases = fc1_experts_bias, fc2_experts_bias, fc3_experts_bias
+    return _mixed(op, input_, (router_probs, None), weights, biases, **mixture)
 
 
 @microsoft("QMoE")
@@ -127,19 +123,11 @@ def qmoe(
     router_weights: Any = None,
     *,
     accuracy_level: int = 0,
-    activation_alpha: float = 1.0,
-    activation_beta: float = 0.0,
-    activation_type: str = "relu",
     block_size: int = 0,
     expert_weight_bits: int = 4,
-    k: int = 1,
-    normalize_routing_weights: int = 0,
     quant_type: str = "int",
-    swiglu_fusion: int = 0,
-    swiglu_limit: float | None = None,
-    swiglu_limit_after_activation: int = 0,
-    use_sparse_mixer: int = 0,
     weights_prepacked: int = -1,
+    **mixture: Unpack[Mixture],
 ) -> Any:
     """MoE with weights of 4 or 8 bits, a scale for each row or each block of one.
 
@@ -148,8 +136,6 @@ def qmoe(
     bits = expert_weight_bits
     if bits not in (4, 8) or quant_type != "int" or weights_prepacked > 0:
         raise Unreadable(f"expected whole numbers of 4 or 8 bits, got {bits}")
-    if use_sparse_mixer or swiglu_limit_after_activation:
-        raise Unreadable("expected a router that takes the softmax's greatest")
     weights = tuple(
         w if w is None else _whole(op, w, scales, zeros, bits, block_size)
         for w, scales, zeros in (
@@ -158,17 +144,11 @@ def qmoe(
             (fc3_experts_weights, fc3_scales, fc3_zero_points),
         )
     )
-    sums_to_one = router_weights is None or bool(normalize_routing_weights)
-    return _mixed(
-        *(op, input_),
-        _shares(op, router_probs, k, router_weights, normalized=sums_to_one),
-        weights,
-        (fc1_experts_bias, fc2_experts_bias, fc3_experts_bias),
-        act=_Activation(
-            *(activation_type, activation_alpha, activation_beta),
-            *(swiglu_fusion, swiglu_limit),
-        ),
-    )
+    if router_weights is None:
+        mixture["normalize_routing_weights"] = 1
+    biases = fc1_experts_bias, fc2_experts_bias, fc3_experts_bias
+    chosen = router_probs, router_weights
+    return _mixed(op, input_, chosen, weights, biases, **mixture)
 
 
 def _whole(
@@ -193,7 +173,7 @@ def _whole(
 
 
 def _shares(
-    op: Builder, router: Any, count: int, weights: Any = None, *, normalized: bool
+    op: Builder, router: Any, weights: Any, count: int, *, normalized: bool
 ) -> Any:
     """The weight of each expert for each token, 0 but for `count`: (tokens, experts)
 
@@ -212,13 +192,31 @@ def _shares(
 def _mixed(
     op: Builder,
     x: Any,
-    shares: Any,
+    router: tuple[Any, Any],
     weights: tuple[Any, ...],
     biases: tuple[Any, ...],
     *,
-    act: _Activation,
+    activation_alpha: float = 1.0,
+    activation_beta: float = 0.0,
+    activation_type: str = "relu",
+    k: int = 1,
+    normalize_routing_weights: int = 0,
+    swiglu_fusion: int = 0,
+    swiglu_limit: float | None = None,
+    swiglu_limit_after_activation: int = 0,
+    use_sparse_mixer: int = 0,
 ) -> Any:
-    """The sum of what the chosen experts give, in x's shape."""
+    """The sum of what the chosen experts give, in x's shape.
+
+    router: its logits, and what the experts count where it is not their softmax.
+    """
+    if use_sparse_mixer or swiglu_limit_after_activation:
+        raise Unreadable("expected a router that takes the softmax's greatest")
+    shares = _shares(op, *router, k, normalized=bool(normalize_routing_weights))
+    act = _Activation(
+        *(activation_type, activation_alpha, activation_beta),
+        *(swiglu_fusion, swiglu_limit),
+    )
     flat = rank(x) == 2
     rows = op.Unsqueeze(x if flat else op.Flatten(x, axis=rank(x) - 1), [0])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import onnx_ir as ir
@@ -11,37 +11,35 @@ from burnish.codegen.ops.quantized.quantize import ON_INPUT
 from burnish.codegen.readers.microsoft.attention.multihead import from_projection
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
+    Quantized,
+    Scale,
     Unreadable,
     array_of,
     microsoft,
     size,
 )
 
+_FLOAT = Scale(None)
+
 
 @microsoft("QGemm")
 def qgemm(
     op: Builder,
-    A: Any,
-    a_scale: Any,
-    a_zero_point: Any,
-    B: Any,
-    b_scale: Any,
-    b_zero_point: Any,
+    A: Quantized,
+    B: Quantized,
     C: Any = None,
-    y_scale: Any = None,
-    y_zero_point: Any = None,
+    Y: Scale = _FLOAT,
     *,
     alpha: float = 1.0,
     transA: int = 0,
     transB: int = 0,
 ) -> Any:
     """C is a whole number of a_scale * b_scale; the result is float without y_scale."""
-    a = op.DequantizeLinear(A, a_scale, a_zero_point)
-    b = op.DequantizeLinear(B, b_scale, b_zero_point, axis=0 if transB else 1)
+    a, b = op.dequantized(A), op.DequantizeLinear(*B, axis=0 if transB else 1)
     if C is not None:
-        C = op.DequantizeLinear(C, _steps(op, a_scale, b_scale, alpha), axis=0)
+        C = op.DequantizeLinear(C, _steps(op, A.scale, B.scale, alpha), axis=0)
     y = op.Gemm(a, b, C, alpha=alpha, transA=transA, transB=transB)
-    return y if y_scale is None else op.QuantizeLinear(y, y_scale, y_zero_point)
+    return y if Y.scale is None else op.quantized(y, Y)
 
 
 def _steps(op: Builder, a_scale: Any, b_scale: Any, alpha: float) -> Any:
@@ -85,6 +83,18 @@ def dynamic_quantize_matmul(
     )
 
 
+class Recurrent(TypedDict, total=False):
+    """The attributes of an LSTM."""
+
+    activation_alpha: Any
+    activation_beta: Any
+    activations: Any
+    clip: float
+    direction: str
+    hidden_size: int
+    input_forget: int
+
+
 @microsoft("DynamicQuantizeLSTM")
 def dynamic_quantize_lstm(
     op: Builder,
@@ -100,14 +110,7 @@ def dynamic_quantize_lstm(
     W_zero_point: Any,
     R_scale: Any,
     R_zero_point: Any,
-    *,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
-    activations: Any = None,
-    clip: float | None = None,
-    direction: str | None = None,
-    hidden_size: int | None = None,
-    input_forget: int | None = None,
+    **options: Unpack[Recurrent],
 ) -> Any:
     """W (D, I, 4 * H) and R (D, H, 4 * H) transposed; scales (D,) or (D, 4 * H).
 
@@ -120,21 +123,8 @@ def dynamic_quantize_lstm(
             (R, R_scale, R_zero_point),
         )
     )
-    made = op.make(
-        "",
-        "LSTM",
-        (X, *weights, B, sequence_lens, initial_h, initial_c, P),
-        {
-            "activation_alpha": activation_alpha,
-            "activation_beta": activation_beta,
-            "activations": activations,
-            "clip": clip,
-            "direction": direction,
-            "hidden_size": hidden_size,
-            "input_forget": input_forget,
-        },
-        3,
-    )
+    inputs = (X, *weights, B, sequence_lens, initial_h, initial_c, P)
+    made = op.make("", "LSTM", inputs, {**options}, 3)
     node = made[0].producer()
     assert node is not None
     node.metadata_props[ON_INPUT] = "{}"

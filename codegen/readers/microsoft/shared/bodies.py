@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypedDict, get_args, get_type_hints
+from itertools import islice
+from typing import Any, NamedTuple, TypedDict, get_args, get_type_hints
 
 import numpy as np
 import onnx_ir as ir
@@ -30,6 +32,27 @@ bodies: dict[str, Body] = {}
 
 class Unreadable(Exception):
     """Why a node cannot be written in ONNX's operators."""
+
+
+class Quantized(NamedTuple):
+    """A quantized tensor: `x: Quantized` declares x, x_scale and x_zero_point."""
+
+    codes: Any
+    scale: Any
+    zero_point: Any = None
+
+
+class Scale(NamedTuple):
+    """How a result is quantized: `y: Scale` declares y_scale and y_zero_point."""
+
+    scale: Any
+    zero_point: Any = None
+
+
+_GROUPS: dict[type, tuple[str, ...]] = {
+    Quantized: ("", "_scale", "_zero_point"),
+    Scale: ("_scale", "_zero_point"),
+}
 
 
 class Pooling(TypedDict, total=False):
@@ -124,6 +147,16 @@ class Builder:
         dtype = ir.DataType.FLOAT if like.dtype is None else like.dtype
         return self.number(float(dtype.min), like)
 
+    def dequantized(self, x: Quantized) -> ir.Value:
+        """The real numbers of a quantized tensor."""
+        made: ir.Value = self.DequantizeLinear(*x)
+        return made
+
+    def quantized(self, y: Any, scale: Scale) -> ir.Value:
+        """The codes of real numbers."""
+        made: ir.Value = self.QuantizeLinear(y, *scale)
+        return made
+
     def split(self, x: Any, axis: int, sizes: Sequence[int]) -> Sequence[ir.Value]:
         """Parts of x of these sizes along an axis."""
         given = (x, list(sizes))
@@ -170,7 +203,8 @@ def body_of(
     if body is None:
         raise Unreadable(_no_body(node))
     attributes = _attributes(node, body)
-    return written(node, opset, shared, lambda op: body(op, *node.inputs, **attributes))
+    inputs = _grouped(node, body)
+    return written(node, opset, shared, lambda op: body(op, *inputs, **attributes))
 
 
 def _no_body(node: ir.Node) -> str:
@@ -225,17 +259,42 @@ def attributes_of(body: Body) -> set[str]:
     return known
 
 
+@functools.cache
+def _parameters(body: Body) -> list[tuple[str, Any]]:
+    """The names and types of the parameters that take inputs."""
+    hints = get_type_hints(body)
+    found = [*inspect.signature(body).parameters.values()][1:]
+    return [(p.name, hints[p.name]) for p in found if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+
+def inputs_of(body: Body) -> list[str]:
+    """The inputs that a body declares, each of a group by its name."""
+    ends = [(name, _GROUPS.get(kind, ("",))) for name, kind in _parameters(body)]
+    return [name + end for name, own in ends for end in own]
+
+
+def _grouped(node: ir.Node, body: Body) -> list[Any]:
+    """The node's inputs as the arguments that the body takes."""
+    rest = iter(node.inputs)
+    arguments: list[Any] = []
+    for _, kind in _parameters(body):
+        own = [*islice(rest, len(_GROUPS.get(kind, " ")))]
+        if own:
+            arguments.append(kind(*own) if kind in _GROUPS else own[0])
+    return [*arguments, *rest]
+
+
 def _attributes(node: ir.Node, body: Body) -> dict[str, Any]:
     parameters = inspect.signature(body).parameters.values()
     known = attributes_of(body)
-    positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    count = len(inputs_of(body))
     many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for name in node.attributes:
         if name not in known:
             raise Unreadable(f"expected no attribute {name}")
-    extra = node.inputs[len(positional) - 1 :]
+    extra = node.inputs[count:]
     if not many and any(value is not None for value in extra):
-        raise Unreadable(f"expected {len(positional) - 1} inputs at most")
+        raise Unreadable(f"expected {count} inputs at most")
     if not many and extra:
-        node.resize_inputs(len(positional) - 1)
+        node.resize_inputs(count)
     return {name: held.value for name, held in node.attributes.items()}
