@@ -16,6 +16,26 @@ from burnish.codegen.weights import constants
 
 _VIEWS = having(Trait.VIEW)
 """Beside a layer that rounds its input they round nothing."""
+SINCE = {
+    kind: version
+    for version, kinds in (
+        (6, "HardSigmoid"),
+        (9, "Shrink Where"),
+        (11, "AveragePool BatchNormalization Conv ConvTranspose MaxPool"),
+        (13, "Add Concat DepthToSpace Equal Gather Gemm LogSoftmax MatMul Max Min Mul"),
+        (13, "Pad Sigmoid Slice Softmax Unsqueeze"),
+        (14, "HardSwish Reshape"),
+        (16, "PRelu"),
+        (17, "LayerNormalization"),
+        (18, "Mish"),
+        (20, "Gelu"),
+        (21, "GroupNormalization"),
+        (23, "Attention RMSNormalization RotaryEmbedding"),
+        (24, "Swish"),
+    )
+    for kind in kinds.split()
+}
+"""The opset that has an operator as rules write it, whatever the file's is."""
 _TELLING = 3
 """`--explain` reports a near miss from this many nodes on; fewer match by chance."""
 
@@ -94,12 +114,11 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
         for key, text in main.metadata_props.items():
             if key != ON_INPUT or each.op_type not in _VIEWS:
                 each.metadata_props.setdefault(key, text)
-    domain, kind, version = rule.target
-    if domain:
-        model.opset_imports.setdefault(domain, version)
-    elif model.opset_imports.get("", version) < version:
-        for each in nodes:
-            each.version = version if each.op_type == kind else each.version
+        since = SINCE.get(each.op_type, 1)
+        if each.domain:
+            model.opset_imports.setdefault(each.domain, 1)
+        elif each.version is None and model.opset_imports.get("", since) < since:
+            each.version = since
     ir.convenience.replace_nodes_and_values(
         owner(root), root, found.nodes, nodes, [root.outputs[0]], [node.outputs[0]]
     )

@@ -153,8 +153,6 @@ class Rule:
     check: Check
     #: the operator, or the nodes that end in it
     rewrite: Callable[[Match], ir.Node | list[ir.Node]]
-    #: (domain, op_type, version) of what `rewrite` makes
-    target: tuple[str, str, int]
 
 
 def accept(_match: Match) -> str | None:

@@ -69,6 +69,5 @@ RULES = (
         op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main"),
         _check,
         _concat,
-        ("", "Concat", 13),
     ),
 )

@@ -58,7 +58,6 @@ def _form(
     name: str,
     pattern: Pattern,
     op_type: str,
-    version: int,
     check: Check = accept,
     **attributes: float | str,
 ) -> Rule:
@@ -67,7 +66,7 @@ def _form(
     def made(found: Match) -> ir.Node:
         return ir.node(op_type, [found["x"]], attributes)
 
-    return Rule(name, pattern, check, made, ("", op_type, version))
+    return Rule(name, pattern, check, made)
 
 
 def _quick(found: Match) -> ir.Node:
@@ -127,28 +126,20 @@ def _slope_is_hard_swish(found: Match) -> str | None:
 
 
 RULES = (
-    _form("Gelu (erf form)", _half_x_times(_ERF), "Gelu", 20),
-    _form("Gelu (tanh form)", _half_x_times(_TANH), "Gelu", 20, approximate="tanh"),
-    _form("Swish", x * op("Sigmoid", x), "Swish", 24),
-    Rule(
-        "Swish with a factor",
-        x * op("Sigmoid", x * alpha),
-        _alpha_is_number,
-        _quick,
-        ("", "Swish", 24),
-    ),
-    _form("Swish (exponential form)", x / _ONE_PLUS_POWER, "Swish", 24),
+    _form("Gelu (erf form)", _half_x_times(_ERF), "Gelu"),
+    _form("Gelu (tanh form)", _half_x_times(_TANH), "Gelu", approximate="tanh"),
+    _form("Swish", x * op("Sigmoid", x), "Swish"),
+    Rule("Swish with a factor", x * op("Sigmoid", x * alpha), _alpha_is_number, _quick),
+    _form("Swish (exponential form)", x / _ONE_PLUS_POWER, "Swish"),
     _form(
         "Sigmoid",
         either(1 / _ONE_PLUS_POWER, op("Reciprocal", _ONE_PLUS_POWER)),
         "Sigmoid",
-        13,
     ),
     _form(
         "HardSwish",
         x * op("HardSigmoid", x, name="sigmoid"),
         "HardSwish",
-        14,
         _slope_is_hard_swish,
     ),
     _form(
@@ -160,22 +151,19 @@ RULES = (
             x * (_CLIPPED * (1 / 6)),
         ),
         "HardSwish",
-        14,
     ),
     _form(
         "HardSigmoid (clip form)",
         either(_CLIPPED / 6, _CLIPPED * (1 / 6)),
         "HardSigmoid",
-        6,
         alpha=1 / 6,
     ),
-    _form("Mish", x * op("Tanh", op("Softplus", x)), "Mish", 18),
-    _form("Softplus", op("Log", 1 + op("Exp", x)), "Softplus", 1),
+    _form("Mish", x * op("Tanh", op("Softplus", x)), "Mish"),
+    _form("Softplus", op("Log", 1 + op("Exp", x)), "Softplus"),
     _form(
         "Softplus that is x where x is large",
         op("Where", op("Greater", x, Any("above")), x, op("Softplus", x)),
         "Softplus",
-        1,
         _leaves_softplus,
     ),
     Rule(
@@ -186,21 +174,15 @@ RULES = (
         ),
         _is_steep,
         _steep,
-        ("burnish", "Softplus", 1),
     ),
     Rule(
         "LogSigmoid",
         either(op("Log", op("Sigmoid", x)), op("Neg", op("Softplus", op("Neg", x)))),
         accept,
         lambda found: ir.Node("burnish", "LogSigmoid", [found["x"]]),
-        ("burnish", "LogSigmoid", 1),
     ),
     Rule(
-        "PRelu",
-        op("Relu", x) + op("Relu", op("Neg", x)) * Any("slope"),
-        _falls,
-        _prelu,
-        ("", "PRelu", 16),
+        "PRelu", op("Relu", x) + op("Relu", op("Neg", x)) * Any("slope"), _falls, _prelu
     ),
-    _form("Softsign", x / (1 + op("Abs", x)), "Softsign", 1),
+    _form("Softsign", x / (1 + op("Abs", x)), "Softsign"),
 )

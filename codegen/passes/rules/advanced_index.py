@@ -36,7 +36,6 @@ from burnish.codegen.passes.rules.attention.masks import counts
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 _LARGEST_INT32 = 2**31 - 1
-_TARGET = ("burnish", "Index", 1)
 
 
 def _index(found: Match) -> ir.Node:
@@ -284,49 +283,38 @@ def _counts_along(part: ir.Value | None, axis: int) -> bool:
 
 RULES = (
     *(
-        Rule("elements at places", _joined(count), _check_row, _index, _TARGET)
+        Rule("elements at places", _joined(count), _check_row, _index)
         for count in (2, 3)
     ),
-    Rule(
-        "elements of a mask",
-        _MASKED,
-        _check_mask,
-        _masked,
-        _TARGET,
-    ),
+    Rule("elements of a mask", _MASKED, _check_mask, _masked),
     Rule(
         "elements at places counted through",
         op("Gather", _FLAT, Any("at"), name="main"),
         _check_flat,
         _rows,
-        _TARGET,
     ),
     Rule(
         "all places in turn",
         op("Index", Any("data"), Any("a"), Any("b"), domain="burnish"),
         _is_whole,
         _unsqueezed,
-        ("", "Unsqueeze", 13),
     ),
     Rule(
         "places as smaller numbers",
         op("Cast", _NARROW, name="wide"),
         _check_small,
         lambda found: ir.Node("", "Identity", [found["x"]]),
-        ("", "Identity", 1),
     ),
     Rule(
         "places compared as smaller numbers",
         op("Equal", _NARROW, Scalar("number")),
         _check_small,
         _compared,
-        ("", "Equal", 13),
     ),
     Rule(
         "write to every place",
         op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main"),
         _is_written_whole,
         lambda found: ir.Node("", "Identity", [found["updates"]]),
-        ("", "Identity", 1),
     ),
 )

@@ -6,8 +6,6 @@ import onnx_ir as ir
 
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 
-_TARGET = ("", "MatMul", 13)
-
 
 def _is_product(found: Match) -> str | None:
     equation = _equation(found)
@@ -79,6 +77,5 @@ RULES = (
         op("Einsum", Any("a"), Any("b"), name="main"),
         _is_product,
         _product,
-        _TARGET,
     ),
 )

@@ -118,25 +118,12 @@ def _group_norm(found: Match) -> list[ir.Node]:
 
 
 RULES = (
-    Rule(
-        "GroupNormalization with channels last",
-        _LAST,
-        _check_last,
-        _group_norm_last,
-        ("", "GroupNormalization", 21),
-    ),
-    Rule(
-        "GroupNormalization",
-        _BACK * Any("scale") + Any("bias"),
-        _check,
-        _group_norm,
-        ("", "GroupNormalization", 21),
-    ),
+    Rule("GroupNormalization with channels last", _LAST, _check_last, _group_norm_last),
+    Rule("GroupNormalization", _BACK * Any("scale") + Any("bias"), _check, _group_norm),
     Rule(
         "GroupNormalization of single channels",
         _EACH * Any("scale") + Any("bias"),
         _check_each,
         _group_norm,
-        ("", "GroupNormalization", 21),
     ),
 )

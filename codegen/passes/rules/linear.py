@@ -11,8 +11,6 @@ from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 from burnish.codegen.symbolic.sizes import product
 
-_TARGET = ("burnish", "Linear", 1)
-
 
 def _is_layer(found: Match) -> str | None:
     weight, bias = constant(found["weight"]), constant(found["bias"])
@@ -199,24 +197,21 @@ RULES = (
         op("Reshape", _PRODUCT, Any("shape"), name="heads") + Any("bias"),
         _is_of_heads,
         _with_bias_of_heads,
-        ("", "Reshape", 14),
     ),
     Rule(
         "product of merged axes",
         op("Reshape", _MERGED, Any("shape"), name="apart"),
         _is_merged,
         _apart,
-        ("", "MatMul", 13),
     ),
     Rule(
         "Linear",
         op("MatMul", Any("x"), Any("weight"), name="main") + Any("bias"),
         _is_layer,
         _linear,
-        _TARGET,
     ),
     *(
-        Rule("Linear with a row", way + Any("bias"), _is_one_row, _with_bias, _TARGET)
+        Rule("Linear with a row", way + Any("bias"), _is_one_row, _with_bias)
         for way in _PRODUCT.ways
     ),
     Rule(
@@ -224,6 +219,5 @@ RULES = (
         op("Reshape", _ON_ROWS, Any("shape"), name="axes"),
         _keeps_axes,
         _linear_on_axes,
-        _TARGET,
     ),
 )

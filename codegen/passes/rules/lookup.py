@@ -97,19 +97,12 @@ def _at_one_place(found: Match) -> list[ir.Node]:
 
 
 RULES = (
-    Rule(
-        "Gather at one place",
-        _DROPPED,
-        _is_one_place,
-        _at_one_place,
-        ("", "Gather", 13),
-    ),
-    Rule("Gather of rows", _ROWS_AT, _is_of_rows, _row, ("", "Gather", 13)),
+    Rule("Gather at one place", _DROPPED, _is_one_place, _at_one_place),
+    Rule("Gather of rows", _ROWS_AT, _is_of_rows, _row),
     Rule(
         "Gather at places that may be negative",
         op("Gather", Any("table"), _COUNTED, name="main"),
         _check,
         _look_up,
-        ("", "Gather", 13),
     ),
 )

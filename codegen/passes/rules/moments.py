@@ -162,33 +162,14 @@ def _deviation(found: Match) -> ir.Node:
 
 
 RULES = (
-    Rule("normalize", _UNIT, _check_unit, _unit, ("burnish", "Normalize", 1)),
-    Rule(
-        "cosine similarity",
-        _COSINE,
-        _check_cosine,
-        _cosine,
-        ("burnish", "CosineSimilarity", 1),
-    ),
-    Rule(
-        "variance",
-        _VARIANCE,
-        _check_variance,
-        _variance,
-        ("burnish", "Variance", 1),
-    ),
-    Rule(
-        "variance of a sample",
-        _CORRECTED / Scalar("less"),
-        _check_count,
-        _corrected,
-        ("burnish", "Variance", 1),
-    ),
+    Rule("normalize", _UNIT, _check_unit, _unit),
+    Rule("cosine similarity", _COSINE, _check_cosine, _cosine),
+    Rule("variance", _VARIANCE, _check_variance, _variance),
+    Rule("variance of a sample", _CORRECTED / Scalar("less"), _check_count, _corrected),
     Rule(
         "standard deviation",
         op("Sqrt", op("Variance", _X, name="main", domain="burnish")),
         accept,
         _deviation,
-        ("burnish", "StandardDeviation", 1),
     ),
 )

@@ -199,32 +199,23 @@ def _layer_norm(found: Match) -> list[ir.Node]:
 
 
 RULES = (
-    Rule(
-        "LayerNormalization with scale and bias",
-        AFFINE,
-        _check_weights,
-        _layer_norm,
-        ("", "LayerNormalization", 17),
-    ),
+    Rule("LayerNormalization with scale and bias", AFFINE, _check_weights, _layer_norm),
     Rule(
         "LayerNormalization with scale",
         _scaled(_CENTRED, _VARIANCE),
         _check_weights,
         _layer_norm,
-        ("", "LayerNormalization", 17),
     ),
     Rule(
         "LayerNormalization without scale",
         _LAYER,
         _check_means,
         lambda found: _node("burnish", "LayerNormalization", found),
-        ("burnish", "LayerNormalization", 1),
     ),
     Rule(
         "RMSNormalization",
         _scaled(x, _SQUARES),
         _check_weights,
         lambda found: _node("", "RMSNormalization", found),
-        ("", "RMSNormalization", 23),
     ),
 )

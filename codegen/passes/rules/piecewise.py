@@ -201,41 +201,20 @@ def _check_floor(found: Match) -> str | None:
 
 RULES = (
     Rule(
-        "Shrink (hard)",
-        _HARD,
-        _check_shrink,
-        lambda found: _shrink(found, soft=False),
-        ("", "Shrink", 9),
+        "Shrink (hard)", _HARD, _check_shrink, lambda found: _shrink(found, soft=False)
     ),
     Rule(
-        "Shrink (soft)",
-        _SOFT,
-        _check_shrink,
-        lambda found: _shrink(found, soft=True),
-        ("", "Shrink", 9),
+        "Shrink (soft)", _SOFT, _check_shrink, lambda found: _shrink(found, soft=True)
     ),
-    Rule(
-        "GLU",
-        Any("half") * op("Sigmoid", Any("gate")),
-        _check_glu,
-        _glu,
-        ("burnish", "GLU", 1),
-    ),
-    Rule("Softmax", _SOFTMAX, _check_softmax, _softmax, ("", "Softmax", 13)),
-    Rule(
-        "LogSoftmax",
-        op("Log", op("Softmax", x, name="main")),
-        accept,
-        _log_softmax,
-        ("", "LogSoftmax", 13),
-    ),
-    Rule("roll", _ROLLED, _check_roll, _rolled, ("burnish", "Roll", 1)),
-    Rule("roll of several axes", _TWICE, accept, _rolled_twice, ("burnish", "Roll", 1)),
+    Rule("GLU", Any("half") * op("Sigmoid", Any("gate")), _check_glu, _glu),
+    Rule("Softmax", _SOFTMAX, _check_softmax, _softmax),
+    Rule("LogSoftmax", op("Log", op("Softmax", x, name="main")), accept, _log_softmax),
+    Rule("roll", _ROLLED, _check_roll, _rolled),
+    Rule("roll of several axes", _TWICE, accept, _rolled_twice),
     Rule(
         "floor division",
         op("Where", op("And", _SIGNS_DIFFER, _REMAINS), _QUOTIENT - 1, _QUOTIENT),
         _check_floor,
         lambda found: ir.Node("burnish", "FloorDiv", [found["a"], found["b"]]),
-        ("burnish", "FloorDiv", 1),
     ),
 )

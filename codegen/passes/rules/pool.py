@@ -123,18 +123,6 @@ def _uneven(found: Match) -> ir.Node:
 
 
 RULES = (
-    Rule(
-        "LocalResponseNorm",
-        _RESPONSE,
-        _check_response,
-        _response,
-        ("burnish", "LocalResponseNorm", 1),
-    ),
-    Rule(
-        "AdaptiveAvgPool of uneven windows",
-        _UNEVEN,
-        _check_uneven,
-        _uneven,
-        ("burnish", "AdaptiveAveragePool", 1),
-    ),
+    Rule("LocalResponseNorm", _RESPONSE, _check_response, _response),
+    Rule("AdaptiveAvgPool of uneven windows", _UNEVEN, _check_uneven, _uneven),
 )

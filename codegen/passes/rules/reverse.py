@@ -54,6 +54,5 @@ RULES = (
         op("ReverseSequence", Any("x"), _LENGTHS, name="main"),
         _check,
         _turned,
-        ("", "Slice", 13),
     ),
 )

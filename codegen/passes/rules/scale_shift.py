@@ -126,13 +126,11 @@ def _weight(
 
 
 def _rule(kind: str, layer: str) -> Rule:
-    domain = _DOMAINS[layer]
     return Rule(
         f"{kind} behind {layer}",
         _applied(kind, layer),
         lambda found: _check(found, kind),
         lambda found: _merged(found, kind),
-        (domain, layer, 1 if domain else 11),
     )
 
 

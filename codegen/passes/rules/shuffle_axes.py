@@ -87,24 +87,13 @@ def _channels(found: Match) -> ir.Node:
 
 RULES = (
     Rule(
-        "PixelShuffle",
-        _SHUFFLE,
-        lambda found: _check_pixels(found, _SHUFFLED),
-        _pixels,
-        ("", "DepthToSpace", 13),
+        "PixelShuffle", _SHUFFLE, lambda found: _check_pixels(found, _SHUFFLED), _pixels
     ),
     Rule(
         "PixelUnshuffle",
         _SHUFFLE,
         lambda found: _check_pixels(found, _UNSHUFFLED),
         _pixels,
-        ("burnish", "PixelUnshuffle", 1),
     ),
-    Rule(
-        "ChannelShuffle",
-        _SHUFFLE,
-        _check_channels,
-        _channels,
-        ("burnish", "ChannelShuffle", 1),
-    ),
+    Rule("ChannelShuffle", _SHUFFLE, _check_channels, _channels),
 )

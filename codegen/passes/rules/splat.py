@@ -124,7 +124,6 @@ RULES = (
             ),
             _check,
             _with_number,
-            ("", kind, 13),
         )
         for kind in _KINDS
     ),
@@ -134,7 +133,6 @@ RULES = (
             op(kind, Any("x"), Table("full"), name="main"),
             _check_constant,
             _with_constant,
-            ("", kind, 13),
         )
         for kind in _KINDS
     ),
@@ -143,7 +141,6 @@ RULES = (
         Any("x") + op("Gather", Any("table"), Any("places"), name="gather"),
         _check_row,
         _with_row,
-        ("", "Add", 13),
     ),
     Rule(
         "zeros beside a tensor",
@@ -153,6 +150,5 @@ RULES = (
         ),
         _check_beside,
         _padded,
-        ("", "Pad", 13),
     ),
 )

@@ -159,30 +159,14 @@ def _with_where(found: Match) -> list[ir.Node]:
 
 
 RULES = (
-    Rule(
-        "a choice as a sum of products",
-        _CHOICE,
-        _check_choice,
-        _with_where,
-        ("", "Where", 9),
-    ),
+    Rule("a choice as a sum of products", _CHOICE, _check_choice, _with_where),
     *(
-        Rule(
-            f"{kind} of sequences",
-            _flat(kind),
-            _check_height,
-            _without_height,
-            ("", kind, 11),
-        )
+        Rule(f"{kind} of sequences", _flat(kind), _check_height, _without_height)
         for kind in _KINDS
     ),
     *(
         Rule(
-            "matrix behind an image with channels last",
-            way,
-            _check_rows,
-            _turned_rows,
-            (way.domain, way.op_type, 1 if way.domain else 13),
+            "matrix behind an image with channels last", way, _check_rows, _turned_rows
         )
         for way in _MATRIX.ways
         if isinstance(way, NodePattern)

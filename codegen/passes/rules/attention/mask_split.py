@@ -187,27 +187,23 @@ RULES = (
         ),
         _is_neutral,
         lambda found: ir.Node("", "Identity", [found["mask"]]),
-        ("", "Identity", 1),
     ),
     Rule(
         "a mask that is spread over the scores",
         op("Expand", Any("mask"), Any("shape"), name="main"),
         _is_spread,
         lambda found: ir.Node("", "Identity", [found["mask"]]),
-        ("", "Identity", 1),
     ),
     Rule(
         "Attention with places in the mask",
         _attended("burnish"),
         _not_split,
         _with_rest,
-        ("burnish", "Attention", 1),
     ),
     Rule(
         "ONNX's Attention with places in the mask",
         _attended(""),
         _not_split,
         _with_rest,
-        ("", "Attention", 23),
     ),
 )

@@ -24,7 +24,6 @@ from burnish.codegen.passes.pattern import (
 from burnish.codegen.passes.rules.attention.masks import added, combined, is_low
 from burnish.codegen.symbolic.sizes import ONE
 
-_TARGET = ("burnish", "Attention", 1)
 _EXACT = 1e-6  # of float32, as a scale is stored
 
 v = Any("v")
@@ -274,20 +273,8 @@ def _shared(found: Match) -> list[ir.Node]:
 
 
 RULES = (
-    Rule(
-        "Attention",
-        op("MatMul", _WEIGHTS, v),
-        _check,
-        _attention,
-        _TARGET,
-    ),
-    Rule(
-        "Attention of scaled queries or keys",
-        _FACTORED,
-        _check_factor,
-        _with_factor,
-        _TARGET,
-    ),
+    Rule("Attention", op("MatMul", _WEIGHTS, v), _check, _attention),
+    Rule("Attention of scaled queries or keys", _FACTORED, _check_factor, _with_factor),
     *(
         Rule(
             "Attention with shared keys and values",
@@ -301,8 +288,7 @@ RULES = (
             ),
             _check_shared,
             _shared,
-            target,
         )
-        for domain, target in (("burnish", _TARGET), ("", ("", "Attention", 23)))
+        for domain in ("burnish", "")
     ),
 )

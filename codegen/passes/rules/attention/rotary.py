@@ -117,21 +117,12 @@ def _part(found: Match) -> ir.Node:
     return ir.node("RotaryEmbedding", inputs, attributes, domain=node.domain)
 
 
-_TARGET = ("burnish", "RotaryEmbedding", 1)
-
 RULES = (
-    Rule("RotaryEmbedding", _TURNED, _check, _rotary, _TARGET),
+    Rule("RotaryEmbedding", _TURNED, _check, _rotary),
     *(
         Rule(
-            "RotaryEmbedding of the first columns",
-            _part_of(domain),
-            _check_part,
-            _part,
-            target,
+            "RotaryEmbedding of the first columns", _part_of(domain), _check_part, _part
         )
-        for domain, target in (
-            ("burnish", _TARGET),
-            ("", ("", "RotaryEmbedding", 23)),
-        )
+        for domain in ("burnish", "")
     ),
 )
