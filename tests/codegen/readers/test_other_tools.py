@@ -4,7 +4,6 @@ A twin says the same as the specification asks for it; it judges where onnxrunti
 today refuses what older ones ran.
 """
 
-import itertools
 from functools import partial
 
 import numpy as np
@@ -14,32 +13,12 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
-from burnish.codegen.backend import BurnishBackend
 from burnish.codegen.errors import ReadError
 from tests.codegen.readers.hostile import N, floats, info, ints, model
+from tests.codegen.readers.peers import check, onnxruntime_on, ours
 from tests.harness.source import source_of
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
-
-
-def onnxruntime_on(made, feeds):
-    runtime = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    session = runtime.InferenceSession(made.SerializeToString(), options)
-    return session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})
-
-
-def ours(made, feeds):
-    return BurnishBackend.run_model(made, list(feeds.values()))
-
-
-def check(got, expected):
-    for one, wanted in zip(got, expected, strict=True):
-        assert one.dtype == wanted.dtype
-        assert one.shape == wanted.shape
-        wanted = np.where(wanted == np.finfo(np.float32).min, -np.inf, wanted)
-        np.testing.assert_allclose(one, wanted, rtol=1e-4, atol=1e-5)
 
 
 # --- names of axes ---
@@ -414,135 +393,3 @@ def test_functions_that_call_each_other():
     made = model(nodes, ["x"], functions=functions, domains=["own"])
     with pytest.raises(ReadError, match="without recursion, got U -> V -> U"):
         ours(made, {"x": X})
-
-
-# --- Attention ---
-
-
-def attention(mode, mask, past, softcap, causal, opset):
-    random = np.random.default_rng(3)
-
-    def normal(*shape):
-        return random.normal(size=shape).astype(np.float32)
-
-    keys = 9 if past else 4
-    feeds = {"q": normal(2, 6, 4, 8), "k": normal(2, 3, 4, 8), "v": normal(2, 3, 4, 8)}
-    if mask is not None:
-        chosen = random.integers(0, 2, (4, keys))
-        chosen[:, 0] = 1
-        feeds["mask"] = chosen.astype(mask)
-    inputs = [*"qkv", "mask" if mask is not None else ""]
-    if past:
-        feeds |= {"pk": normal(2, 3, 5, 8), "pv": normal(2, 3, 5, 8)}
-        inputs += ["pk", "pv"]
-    outputs = ["y", *(["all_k", "all_v"] if past else ["", ""]), "scores"]
-    node = N(
-        *("Attention", inputs, outputs),
-        **{"qk_matmul_output_mode": mode, "softcap": softcap, "is_causal": causal},
-    )
-    dtype_of = h.np_dtype_to_tensor_dtype
-    ports = [info(n, v.shape, dtype_of(v.dtype)) for n, v in feeds.items()]
-    return model([node], ports, [n for n in outputs if n], opset=opset), feeds
-
-
-INTEGERS = [np.int64, np.int32, np.uint8]
-MASKS = [None, np.float32, np.bool_, *INTEGERS]
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("opset", [23, 24])
-@pytest.mark.parametrize("past", [True, False], ids=["past", "no past"])
-@pytest.mark.parametrize("mode", [0, 1, 2, 3])
-@pytest.mark.parametrize("mask", MASKS, ids=str)
-def test_attention_with_its_scores(mask, mode, past, opset):
-    for softcap, causal in itertools.product((0.0, 2.0), (0, 1)):
-        if causal and mask in INTEGERS:
-            continue  # onnxruntime adds -inf as an integer
-        made, feeds = attention(mode, mask, past, softcap, causal, opset)
-        check(ours(made, feeds), onnxruntime_on(made, feeds))
-
-
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "scores"])
-@pytest.mark.parametrize("past", [True, False], ids=["past", "no past"])
-@pytest.mark.parametrize("mask", INTEGERS, ids=str)
-def test_attention_adds_a_mask_of_integers(mask, past, plain):
-    made, feeds = attention(2, mask, past, 2.0, 1, 23)
-    if plain:
-        del made.graph.node[0].output[1:], made.graph.output[1:]
-    twin = onnx.ModelProto.FromString(made.SerializeToString())
-    twin.graph.input[3].type.tensor_type.elem_type = T.FLOAT
-    wide = {**feeds, "mask": feeds["mask"].astype(np.float32)}
-    check(ours(made, feeds), ours(twin, wide))
-
-
-# --- what a loop carries ---
-
-
-def collecting(body, start, declared=True):
-    """Rounds over the rows of x; the file says the shape of the first round."""
-    numbers = ", ".join(map(str, start.ravel()))
-    made = onnx.parser.parse_model(f"""
-        <ir_version: 9, opset_import: ["" : 18]>
-        agraph (float[n, 4] x) => (float y)
-        <float[{start.shape[0]}, 4] start = {{{numbers}}}> {{
-            zero = Constant<value_int=0>() first = Constant<value_ints=[0]>()
-            one = Constant<value_ints=[1]>() two = Constant<value_int=2>()
-            far = Constant<value_ints=[99]>() go = Constant<value=bool {{1}}>()
-            sizes = Shape<start=0, end=1>(x) n = Squeeze(sizes)
-            y = Loop<body = rounds
-                (int64 i, bool c, float[{start.shape[0]}, 4] state)
-                => (bool d, float next) {{
-                d = Identity(c) row = Gather(x, i) part = Unsqueeze(row, zero) {body}
-            }}>(n, go, start)
-        }}""")
-    loop = made.graph.node[-1].attribute[0].g
-    branches = [a.g for node in loop.node for a in node.attribute if a.HasField("g")]
-    open_ = [*made.graph.output, *loop.output[1:], *(g.output[0] for g in branches)]
-    for value in [*open_, *([] if declared else loop.input[2:])]:
-        value.type.tensor_type.ClearField("shape")
-    return made
-
-
-@pytest.mark.parametrize(
-    ("body", "start"),
-    [
-        ("next = Concat<axis=0>(state, part)", np.zeros((0, 4))),
-        ("next = Concat<axis=0>(part, state)", np.ones((1, 4))),
-        ("more = Concat<axis=0>(state, part) next = Relu(more)", np.zeros((0, 4))),
-        (
-            """odd = Mod(i, two) is = Cast<to=9>(odd)
-            next = If(is)<then_branch = a () => (float t) {
-                t = Concat<axis=0>(state, part) },
-            else_branch = b () => (float e) { e = Identity(state) }>""",
-            np.zeros((0, 4)),
-        ),
-        ("next = Slice(state, one, far, first)", np.ones((9, 4))),
-        (
-            """more = Concat<axis=0>(state, part) rows = Shape<start=0, end=1>(more)
-            all = Squeeze(rows) step = Constant<value_int=1>()
-            places = Range(i, all, step) next = Gather(more, places)""",
-            np.ones((3, 4)),
-        ),
-        (
-            """rows = Shape<start=0, end=1>(state) fewer = Sub(rows, one)
-            next, places = TopK<axis=0>(state, fewer)""",
-            np.ones((9, 4)),
-        ),
-        (
-            """rows = Shape<start=0, end=1>(state) fewer = Sub(rows, one)
-            parts = Concat<axis=0>(one, fewer) top, next = Split(state, parts)""",
-            np.ones((9, 4)),
-        ),
-    ],
-    ids=[
-        *("empty", "in front", "activated", "in a branch", "shorter"),
-        *("gathered", "sorted", "split"),
-    ],
-)
-@pytest.mark.parametrize("declared", [True, False])
-def test_what_a_loop_carries_may_grow(body, start, declared):
-    made, twin = (
-        collecting(body, start.astype(np.float32), said) for said in (declared, False)
-    )
-    feeds = {"x": np.arange(12, dtype=np.float32).reshape(3, 4)}
-    check(ours(made, feeds), onnxruntime_on(twin, feeds))

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import nn, optim
 from burnish.errors import InputError
 from burnish.kernels import direct
-from burnish.ops import max_pool, tree_ensemble
+from burnish.ops import max_pool
 from burnish.ops._cpu import convolution
 from burnish.ops._kernels.slopes import gated
 from burnish.ops.normalization import channel_norm
@@ -22,7 +21,6 @@ from burnish.ops.spatial.adaptive import (
     adaptive_max_pool_with_indices as adaptive_places,
 )
 from burnish.ops.spatial.conv import conv, conv_input_gradient, conv_weight_gradient
-from tests.harness.forest import forest
 from tests.runtime.ops.kernels import (
     checked_by_differences,
     close,
@@ -433,126 +431,3 @@ def test_pools_of_threads_follow_one_another_at_once():
             channel_norm(x)
     finally:
         burnish.set_num_threads(None)
-
-
-# --- optimizers ---
-
-RULES = {
-    "plain": ("SGD", {}),
-    "momentum": ("SGD", {"momentum": 0.9, "dampening": 0.2, "weight_decay": 0.1}),
-    "nesterov": ("SGD", {"momentum": 0.8, "nesterov": True, "maximize": True}),
-    "Adam": ("Adam", {}),
-    "Adam with decay": ("Adam", {"weight_decay": 0.1, "amsgrad": True}),
-    "Adam, up": ("Adam", {"maximize": True, "betas": (0.5, 0.8), "eps": 1e-3}),
-    "AdamW": ("AdamW", {}),
-    "cautious": ("AdamW", {"cautious_weight_decay": True, "weight_decay": 0.3}),
-}
-
-
-class Bag(nn.Module):
-    """Parameters of odd sizes."""
-
-    def __init__(self):
-        shapes = [(1,), (7, 3), (33,), (2, 5, 9)]
-        self.held = [nn.Param(values(*each, seed=i)) for i, each in enumerate(shapes)]
-
-
-@pytest.mark.parametrize(("name", "options"), RULES.values(), ids=RULES)
-def test_optimizers(name, options, launched, monkeypatch):
-    def trained():
-        bag, rule = Bag(), getattr(optim, name)(**options)
-        for step in range(4):
-            grads = {
-                path: values(*param.shape, seed=10 * step + i)
-                for i, (path, param) in enumerate(bag.named_parameters())
-            }
-            rule.step(0.1, bag, optim.GradientsParams(grads))
-        return [np.array(param.data) for param in bag.parameters()]
-
-    ours = same_for_any_threads(trained)
-    assert launched == [name.lower().rstrip("w")] * len(launched) != []
-    launched.clear()
-    monkeypatch.setattr(direct, "usable", lambda: None)
-    for one, plain in zip(ours, trained(), strict=True):
-        np.testing.assert_allclose(one, plain, 1e-5, 4e-6)
-    assert not launched
-
-
-def test_a_rule_of_the_users_is_traced(launched):
-    class Half(optim.SGD):
-        def write(self, new, weight, grad, state, rate):
-            super().write(new, weight, grad, state, rate / 2)
-
-    bag = Bag()
-    before = [np.array(param.data) for param in bag.parameters()]
-    grads = {path: np.ones_like(param.data) for path, param in bag.named_parameters()}
-    Half().step(0.5, bag, optim.GradientsParams(grads))
-    for one, old in zip(bag.parameters(), before, strict=True):
-        np.testing.assert_allclose(one.data, old - 0.25, 1e-6)
-    assert launched == ["formula"]
-
-
-# --- trees ---
-
-
-@pytest.mark.parametrize("aggregate", ["sum", "average", "min", "max"])
-@pytest.mark.parametrize("bare", [(), ("modes",), ("missing",), ("modes", "missing")])
-@pytest.mark.parametrize("rows", [1, 9, 100])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_trees(dtype, rows, bare, aggregate, launched):
-    x = np.rint(values(rows, 5)).astype(dtype)
-    x[::4, 1] = np.nan
-    trees = forest(rows, dtype=dtype) | dict.fromkeys(bare)
-    ours = tree_ensemble(x, *trees.values(), outputs=3, aggregate=aggregate)
-    plain = tree_ensemble.value(x, *trees.values(), outputs=3, aggregate=aggregate)
-    np.testing.assert_array_equal(ours, plain)
-    assert launched == ["trees"]
-
-
-def test_modes_that_are_no_bytes_are_left_to_the_plain_form(launched):
-    x, trees = values(7, 5), forest(7)
-    wider = trees | {"modes": trees["modes"].astype(np.int64)}
-    found = (tree_ensemble(x, *each.values(), outputs=3) for each in (wider, trees))
-    np.testing.assert_allclose(*found, 1e-5, 1e-6)
-    assert launched == ["trees"]
-
-
-@pytest.mark.parametrize("rows", [1, 3, 100])
-def test_trees_by_threads(rows, launched):
-    x, trees = values(rows, 5), forest(1, trees=1100)
-    wanted = tree_ensemble.value(x, *trees.values(), outputs=3)
-    ours = same_for_any_threads(lambda: [tree_ensemble(x, *trees.values(), outputs=3)])
-    np.testing.assert_allclose(ours[0], wanted, 1e-6, 1e-6)
-    assert set(launched) == {"trees"} | ({"votes"} if rows < 16 else set())
-
-
-def test_prepared_trees_read_their_arrays_and_go_with_them(launched):
-    """Weights that change in place count; trees of a freed array's place are others."""
-    from burnish.ops._cpu import trees as prepared
-
-    x, before = values(7, 5), len(prepared._prepared)
-    for seed in range(4):
-        trees = forest(seed)
-        for factor in (1, 2):
-            trees["weights"] *= factor
-            ours = tree_ensemble(x, *trees.values(), outputs=3)
-            plain = tree_ensemble.value(x, *trees.values(), outputs=3)
-            np.testing.assert_allclose(ours, plain, 1e-5, 1e-6)
-        assert len(prepared._prepared) == before + 1
-        del trees
-        assert len(prepared._prepared) == before
-    assert launched == ["trees"] * 8
-
-
-def test_trees_of_broken_arrays_are_refused_as_without_a_kernel():
-    trees = forest(0)
-    for name, place in (("features", 5), ("yes", 10**6), ("no", -(10**6))):
-        broken = trees | {name: np.full_like(trees[name], place)}
-        with pytest.raises(Exception, match=r"out of bounds|index"):
-            tree_ensemble(values(3, 5), *broken.values(), outputs=3)
-    circle = trees | {
-        "yes": np.zeros_like(trees["yes"]),
-        "no": np.zeros_like(trees["no"]),
-    }
-    with pytest.raises(InputError, match="lead back to themselves"):
-        tree_ensemble(values(3, 5), *circle.values(), outputs=3)

@@ -47,7 +47,8 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
     )
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     ops = Path(__file__).parents[1] / "ops"
-    kinds = ("cpu", "row_kernels", "sum_kernels", "along_kernels")
+    kinds = ("cpu", "cpu_trees", "cpu_updates", "row_kernels", "sum_kernels")
+    kinds += ("along_kernels",)
     files += [ops / f"test_{name}.py" for name in kinds]
     files.append(Path(__file__).parents[1] / "test_rng.py")
     words = [sys.executable, "-m", "pytest", "-q", "-x", *map(str, files)]
