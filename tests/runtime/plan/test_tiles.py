@@ -46,6 +46,8 @@ def test_any_order_of_tiles_gives_the_same(name, cache, second, monkeypatch):
         (12, [0, 14, 14, 9, 6], 8, 64, 2),  # and are read too seldom here
         (8, [0, 14, 14, 9, 6], 1000, 64, 2),  # where they are one at a time
         (12, [0, 6, 3, 0, 1], 1000, 64, 1),  # with 16 registers
+        (12, [0, 6, 3, 0, 1], 49, 512, 1),  # of 5 and 6 places
+        (12, [0, 6, 3, 0, 1], 3, 512, 2),  # of which one block has too few products
     ],
 )
 def test_tiles_have_as_many_blocks_as_loads_allow(

@@ -216,6 +216,12 @@ def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Con
     )
 
 
+def under_way(rows: list[int]) -> int:
+    """Products of blocks that a core has under way: eight vectors, two to a block of
+    16 where vectors have 8 numbers. rows: the most places of a tile, by its blocks."""
+    return 8 if rows[4] > 1 else 4
+
+
 def fitting(
     rows: list[int], count: int, places: int, sums: int, *, exact: bool = True
 ) -> int:
@@ -229,13 +235,15 @@ def fitting(
     is_wide = rows[4] > 1 and places >= _MANY
     of_weight, of_number = (0.3, 0.3) if is_wide else (0.6, 0.125)
 
+    least = under_way(rows)
+
     def cost(nr: int) -> float:
-        """Products and loads, in the time of a product; eight are under way at once."""
+        """Products and loads, in the time of a product."""
         tiles = -(-places // rows[nr])
         height = places / tiles
         times = _FAR if is_wide and 4 * LANES * nr * sums > _NEAR else 1
         loads = times * of_weight * nr + of_number * height
-        return -(-count // nr) * tiles * (max(nr * height, 8) + loads)
+        return -(-count // nr) * tiles * (max(nr * height, least) + loads)
 
     # With one load of 16 numbers at a time, those of 4 blocks delay 6 places' products.
     most = 3 if is_wide and not first_level.is_wide() else 4
