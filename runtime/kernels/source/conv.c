@@ -1,188 +1,24 @@
 // Convolutions and matrix products: one kernel for runs of pixels that share their taps.
 //
-// A tile is up to R pixels (or rows of a matrix) times NR blocks of 16 channels, held in
-// registers. For each block of input channels it goes through runs: stretches of the
-// input that are contiguous in memory for every pixel, so that padding is never read.
-// Weights are (group of NR blocks, input, 16 NR outputs), in the order they are used.
+// Tiles, which conv_tile.c computes, go by groups of NR blocks of channels or by runs of
+// pixels. Weights are (group of NR blocks, input, 16 NR outputs), in the order they are
+// used.
+#include "activation.h"
 #include "call.h"
-#include "conv_tile.h"
+#include "conv.h"
 #include "half.h"
 #include "pack.h"
 #include "small_panel.h"
+#include "vector.h"
 
 enum {
     ROOM = 768 << 10,  // bytes of the second-level cache for two groups' weights
-    AHEAD = 1024,      // of weights: floats that are asked for before they are used
-    SHORT = 32,        // products of a sum that begins with the bias
-    SUMMED = 192,      // products, about, that are summed one by one; such sums apart
-    ASKED = 32,        // products for which lines of the next weights are asked for at once
-    TOGETHER = 4,      // blocks of one run each in one loop, whose end costs a few products
-    CROWDED = 9,       // pixels with a pointer each that leave registers for the rest
-    LONG = 128,        // products of one pixel whose halves are summed side by side
-    FEW = 3            // tiles that take as long as reading their weights
+    FEW = 3,           // tiles that take as long as reading their weights
+    NEAR = 60 << 10,   // bytes of weights that come from the second-level cache in time
+    SLICE = 13 << 10,  // bytes of weights, about, that are used by several tiles at once
+    LEAST = 3,         // such tiles
+    KEPT = 40 * 6 * LANES  // floats of their sums
 };
-
-// Of `multiply`: the weights at w times a number of each row r. Macros, as compilers keep
-// accumulators that a function is given in memory.
-#define ADD_PRODUCTS(number)                                                         \
-    {                                                                                \
-        vec ws[MOST_VECTORS];                                                        \
-        UNROLLED for (int j = 0; j < n; j++) ws[j] = weight_at(R, n, w + WIDTH * j); \
-        if (R > 2) { /* with fewer rows it costs more than it saves */               \
-            UNROLLED for (int j = 0; j < NR; j++)                                    \
-                __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);                     \
-        }                                                                            \
-        UNROLLED for (int r = 0; r < R; r++) {                                       \
-            vec s = all(number);                                                     \
-            UNROLLED for (int j = 0; j < n; j++) acc[r][j] = s * ws[j] + acc[r][j];  \
-        }                                                                            \
-    }
-
-// Compilers keep one of them in memory else, in a loop that has registers for all.
-#define KEEP_SUMS                                                                    \
-    {                                                                                \
-        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)    \
-            acc[r][j] = in_register(acc[r][j]);                                      \
-    }
-
-// Add the accumulators to sums of their own, and begin anew.
-#define SUM_APART                                                                    \
-    {                                                                                \
-        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++) {  \
-            sums[r][j] = is_split ? sums[r][j] + acc[r][j] : acc[r][j];              \
-            acc[r][j] = (vec){0};                                                    \
-        }                                                                            \
-        left = SUMMED, is_split = 1;                                                 \
-    }
-
-// Products of one run, of pixels that are equally far apart: three of them share a
-// pointer, as there are not registers for a pointer each.
-#define ADD_EVEN_PRODUCTS(count)                                                     \
-    {                                                                                \
-        const float *third[(MOST_PIXELS + 2) / 3];                                   \
-        UNROLLED for (int r = 0; r < R; r += 3) third[r / 3] = at[0] + r * pitch + k;\
-        for (int64_t i = 0; i < (count); i++, w += NR * LANES) {                     \
-            ADD_PRODUCTS(third[r / 3][r % 3 * pitch])                                \
-            UNROLLED for (int r = 0; r < R; r += 3) third[r / 3]++;                  \
-        }                                                                            \
-        k += (count);                                                                \
-    }
-
-// stride: floats from a pixel's input to the next one's; 0 where a table gives them.
-INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
-    const conv_record *record = p->record;
-    const int n = NR * PARTS;
-    vec acc[MOST_PIXELS][MOST_VECTORS], sums[MOST_PIXELS][MOST_VECTORS];
-    int64_t left = SUMMED;
-    asked ahead = p->ahead;
-    int is_split = 0;
-    // A sum of many products errs as its own size does: a bias is added to it behind them.
-    const int is_short = record->blocks == 1 && p->t->n_last == 1
-                         && p->runs[p->t->last].length <= SHORT;
-    UNROLLED for (int j = 0; j < n; j++) {
-        const vec b = is_short ? load(p->bias + WIDTH * j) : (vec){0};
-        UNROLLED for (int r = 0; r < R; r++) acc[r][j] = b;
-    }
-    const float *x = p->x, *weight = p->weight;
-    const int64_t pitch = p->t->stride;
-    int64_t block = 0;
-    ask_for_results(R, NR, p);
-    // Blocks of one run each, as those of one tap: a loop goes from one to the next one.
-    const run *only = p->runs + p->t->runs;
-    if (stride && p->t->n_runs == 1 && only->length == LANES
-        && record->weight_step == LANES) {
-        const int64_t whole = record->blocks - (p->t->last != p->t->runs);
-        const float *from = x + only->x + p->from[0];
-        const float *w = weight + (int64_t)only->weight * (NR * LANES);
-        while (block < whole) {
-            if (left <= 0) SUM_APART
-            const int64_t some = whole - block < TOGETHER ? whole - block : TOGETHER;
-            left -= some * LANES;
-            ask_ahead(&ahead, some * LANES);
-            KEEP_SUMS
-            for (int64_t k = 1; k <= some * LANES; k++, w += NR * LANES) {
-                ADD_PRODUCTS(from[r * stride])
-                from += k % LANES ? 1 : record->x_step - (LANES - 1);
-            }
-            block += some;
-        }
-        x += block * record->x_step;
-        weight += block * (NR * LANES * LANES);
-    }
-    for (; block < record->blocks; block++) {
-        const int is_last = block == record->blocks - 1;
-        const run *runs = p->runs + (is_last ? p->t->last : p->t->runs);
-        const run *end = runs + (is_last ? p->t->n_last : p->t->n_runs);
-        for (; runs < end; runs++) {
-            const float *at[MOST_PIXELS];
-            UNROLLED for (int r = 0; r < R; r++)
-                at[r] = x + runs->x + (stride ? p->from[0] + r * stride : p->from[r]);
-            const float *w = weight + (int64_t)runs->weight * (NR * LANES);
-            int64_t k = 0;
-            // One pixel's sums wait for each other, and its weights for memory: two
-            // halves are twice as many sums, and are read as two streams.
-            if (R == 1 && 2 * n <= REGISTERS / 2 && runs->length >= LONG) {
-                const int64_t half = runs->length / 2;
-                const float *far = w + half * (NR * LANES);
-                vec other[MOST_VECTORS] = {{0}};
-                while (k < half) {
-                    const int64_t until = half - k < SUMMED ? half : k + SUMMED;
-                    for (; k < until; k++, w += NR * LANES, far += NR * LANES) {
-                        const vec s = all(at[0][k]), t = all(at[0][half + k]);
-                        UNROLLED for (int j = 0; j < n; j++) {
-                            acc[0][j] = s * load(w + WIDTH * j) + acc[0][j];
-                            other[j] = t * load(far + WIDTH * j) + other[j];
-                        }
-                    }
-                    UNROLLED for (int j = 0; j < n; j++) {
-                        acc[0][j] += other[j];
-                        other[j] = (vec){0};
-                    }
-                    SUM_APART
-                }
-                k = 2 * half, w = far;
-            }
-            while (k < runs->length) {
-                if (left <= 0) SUM_APART
-                const int64_t rest = runs->length - k;
-                const int64_t until = k + (rest < SUMMED ? rest : SUMMED);
-                left -= until - k;
-                while (k < until) {
-                    const int64_t some = until - k < ASKED ? until - k : ASKED;
-                    ask_ahead(&ahead, some);
-                    if (!stride && NR == 1 && R > CROWDED && pitch)
-                        ADD_EVEN_PRODUCTS(some)
-                    else for (const int64_t end = k + some; k < end; k++, w += NR * LANES)
-                        ADD_PRODUCTS(stride ? at[0][r * stride + k] : at[r][k])
-                }
-            }
-        }
-        x += record->x_step;
-        weight += record->weight_step * (NR * LANES);
-    }
-    if (is_split) {
-        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-            acc[r][j] += sums[r][j];
-    }
-    if (!is_short) add_bias(R, NR, acc, p);
-    leave(R, NR, acc, p);
-}
-
-DEFINE_TILES
-
-static const int ROWS[MOST_BLOCKS + 1] = ROWS_OF;
-
-void conv_tile(const piece *p) {
-#if HAS_BF16
-    if (p->record->half) {
-        conv_tile_half(p);
-        return;
-    }
-#endif
-    KERNELS[p->t->stride == LANES][p->t->count][p->record->nr](p);
-}
-
-int64_t tile_rows(int64_t blocks) { return blocks <= MOST_BLOCKS ? ROWS[blocks] : 0; }
 
 // Weights to bring into the second-level cache, `each` lines by a tile from `first` on,
 // `pace` for 256 products.
@@ -244,6 +80,7 @@ static piece of_group(const conv_record *r, const call *c, int64_t group,
         .bias = (const float *)at(c, r->bias) + group * r->nr * LANES,
         .residual = residual ? residual + out_of_group : 0,
         .out = (float *)at(c, r->out) + out_of_group,
+        .blocks = r->blocks,
         .runs = at(c, r->runs),
         .record = r,
     };
@@ -270,12 +107,58 @@ static void one_tile(const conv_record *r, const call *c, piece *p, int64_t grou
         p->ahead.jump = n->of.step - (n->of.row - 1) * LANES;
     }
     const int64_t channel = group * r->nr * LANES;
-    if (r->width && channel + r->nr * LANES > r->width) {
+    if (!p->is_followed && r->width && channel + r->nr * LANES > r->width) {
         cut_tile(*p, r->width - channel);
         return;
     }
     conv_tile(p);
-    if (!is_cheap(r->act)) finish(r, p->out, p->to, t->count);
+    if (!p->is_followed && !is_cheap(r->act)) finish(r, p->out, p->to, t->count);
+}
+
+// The blocks of a slice, whose weights stay in the first-level cache for all tiles.
+// Measured with vectors of 8. Any share of the tiles has the same.
+static int64_t blocks_of_slice(const conv_record *r) {
+    const int64_t of_block = 4 * r->weight_step * r->nr * LANES;
+    const int are_near = r->blocks * of_block <= NEAR;
+    if (WIDTH != 8 || r->half || are_near || r->n_tiles < LEAST) return r->blocks;
+    const int64_t slices = (r->blocks * of_block + SLICE - 1) / SLICE;
+    return slices < r->blocks ? (r->blocks + slices - 1) / slices : 1;
+}
+
+// The tiles from start on, up to `end`, of a group whose weights are at w. Those of
+// several slices are summed slice by slice, some tiles at a time. The weights of the
+// next slice, or of the next group, are asked for while those of one are in use.
+static void tiles_of_group(const conv_record *r, const call *c, int64_t group,
+                           const float *w, int64_t start, int64_t end, const next *n) {
+    const int64_t some = blocks_of_slice(r);
+    piece of = of_group(r, c, group, w);
+    if (some >= r->blocks) {
+        for (int64_t i = start; i < end; i++) one_tile(r, c, &of, group, i, n);
+        return;
+    }
+    ALIGNED float kept[KEPT];
+    const int64_t tile_size = tile_rows(r->nr) * r->nr * LANES, most = KEPT / tile_size;
+    const int64_t of_block = r->weight_step * r->nr * LANES;
+    const float *x = of.x;
+    for (int64_t first = start; first < end; first += most) {
+        const int64_t behind = first + most < end ? first + most : end;
+        for (int64_t block = 0; block < r->blocks; block += some) {
+            const int64_t rest = r->blocks - block, after_it = rest - some;
+            of.follows = block > 0, of.is_followed = after_it > 0;
+            of.blocks = of.is_followed ? some : rest;
+            of.x = x + block * r->x_step;
+            of.weight = w + block * of_block;
+            next ahead = *n;
+            if (of.is_followed) {
+                const int64_t size = (after_it < some ? after_it : some) * of_block;
+                ahead = after(r, of.weight + some * of_block, size, first, behind - first);
+            }
+            for (int64_t i = first; i < behind; i++) {
+                of.kept = kept + (i - first) * tile_size;
+                one_tile(r, c, &of, group, i, &ahead);
+            }
+        }
+    }
 }
 
 static pack_record packing(const conv_record *r) {
@@ -333,6 +216,8 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
     const conv_record *r = record;
     const float *weight = at(c, r->weight), *ahead = at(c, r->ahead);
     if (ahead) ahead += r->ahead_groups * part / parts * r->ahead_step;
+    const int64_t slice = blocks_of_slice(r) * r->weight_step * r->nr * LANES;
+    const int64_t ahead_size = slice < r->group_step ? slice : r->group_step;
     const next behind_all = after(r, ahead, r->ahead_step, 0, r->n_tiles);
     if (r->by_group) {
         SHARE(r->groups * r->n_tiles);
@@ -346,11 +231,13 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
             const float *w = weight + group * r->group_step;
             next n = {0};
             if (r->n_tiles > FEW && group < last)
-                n = after(r, w + r->group_step, r->group_step, 0, r->n_tiles);
+                n = after(r, w + r->group_step, ahead_size, 0, r->n_tiles);
             else if (r->n_tiles > FEW)
                 n = behind_all;
-            piece of = of_group(r, c, group, w);
-            for (; i < r->n_tiles && u < behind; i++, u++) one_tile(r, c, &of, group, i, &n);
+            const int64_t rest = behind - u, all = r->n_tiles - i;
+            const int64_t count = rest < all ? rest : all;
+            tiles_of_group(r, c, group, w, i, i + count, &n);
+            u += count;
         }
         return;
     }
@@ -361,11 +248,10 @@ void conv(const void *record, const call *c, int64_t part, int64_t parts) {
             const float *w = weight + g * r->group_step;
             next n = {0};
             if (start == first && g + 1 < r->groups)
-                n = after(r, w + r->group_step, r->group_step, start, end - start);
+                n = after(r, w + r->group_step, ahead_size, start, end - start);
             if (end == behind && g + 1 == r->groups)
                 n = after(r, ahead, r->ahead_step, start, end - start);
-            piece of = of_group(r, c, g, w);
-            for (int64_t i = start; i < end; i++) one_tile(r, c, &of, g, i, &n);
+            tiles_of_group(r, c, g, w, start, end, &n);
         }
     }
 }

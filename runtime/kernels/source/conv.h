@@ -14,9 +14,14 @@ typedef struct {
 } asked;
 
 // Fields that the kernel reads: blocks, nr, x_step, weight_step, out_step, act.
+// blocks: those of the input channels that a tile sums, from x and weight on. Where they
+// are a slice, `kept` has the sums of those before it, and gets its own for the next.
+// follows, is_followed: whether there are blocks before the slice, and behind it.
 typedef struct {
     const float *x, *weight, *bias, *residual;
-    float *out;
+    float *out, *kept;
+    int64_t blocks;
+    int follows, is_followed;
     asked ahead;
     const int32_t *from, *to;
     const run *runs;

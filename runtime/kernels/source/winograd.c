@@ -56,6 +56,7 @@ static void multiply(const chunk *k, const float *weight) {
                 .weight = weight + place * r->ins * r->nr * LANES,
                 .bias = no_bias,
                 .out = k->products + place * k->product_apart + low * LANES,
+                .blocks = record.blocks,
                 .from = to, .to = to, .runs = runs, .t = &t, .record = &record});
         }
 }

@@ -85,6 +85,32 @@ def test_convolutions_of_one_tap_over_blocks(ins, outs):
     )
 
 
+SLICED = {
+    "one tap": ((1, 1040, 7, 7), (40, 1040, 1, 1), 1),
+    "a last block of 11 channels": ((1, 1003, 6, 5), (16, 1003, 1, 1), 1),
+    "many tiles": ((1, 992, 18, 17), (32, 992, 1, 1), 1),
+    "strides of one tap": ((2, 1000, 9, 8), (16, 1000, 1, 1), 2),
+    "nine taps": ((1, 135, 7, 7), (35, 135, 3, 3), 1),
+    "nine taps with strides": ((2, 128, 14, 13), (16, 128, 3, 3), 2),
+    "a block of many taps": ((1, 32, 20, 20), (16, 32, 8, 8), 1),
+}
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_weights_beyond_the_first_level_cache(name):
+    """With vectors of 8 tiles sum slices of the channels; then comes a residual."""
+    shape, kernel, stride = SLICED[name]
+    d, padding = Draw(len(name)), kernel[2] // 2
+    x, weight = d.tensor(*shape), d.tensor(*kernel) / kernel[1] ** 0.5
+    options = {"stride": stride, "padding": padding}
+    other = d.tensor(*ops.conv(x, weight, **options).shape)
+    exact(
+        lambda x, other, w, b: ops.gelu(other + ops.conv(x, w, b, **options)),
+        *(x, other),
+        constants=(weight, d.tensor(kernel[0])),
+    )
+
+
 @pytest.mark.parametrize("seed", range(TRIALS))
 def test_depthwise_convolutions(seed):
     d = Draw(seed)
