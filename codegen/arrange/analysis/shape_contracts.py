@@ -16,7 +16,8 @@ from burnish.codegen.program import (
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ +*/()-]*")
 _LONGEST = 24  # characters of a name
-_COUNTED = re.compile(r"(s|unk__)\d+")
+_COUNTED = re.compile(r"\b(s|unk__|\w+_o\d+__d)\d+\b")
+"""Names of PyTorch's exporter and of shape inference: "s0", "Reshape_470_o0__d2"."""
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -30,7 +31,7 @@ def shape_text(shape: Shape | None) -> str:
 def _size(size: int | str | None) -> str:
     if isinstance(size, int):
         return str(size)
-    named = size and _NAME.fullmatch(size) and not _COUNTED.fullmatch(size)
+    named = size and _NAME.fullmatch(size) and not _COUNTED.search(size)
     return size if size and named and len(size) <= _LONGEST else "_"
 
 
