@@ -10,9 +10,10 @@ roles      a unit is named after its contents, its layers after their roles
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
-from burnish.codegen.arrange.analysis.shape_contracts import has, size_of, symbol
+from burnish.codegen.arrange.analysis.shape_contracts import size_of, symbol
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.layer_roles import INCEPTION, Roles
 from burnish.codegen.arrange.recover.motifs import all_blocks, block_kind, count_blocks
@@ -55,7 +56,7 @@ from burnish.codegen.program import (
 
 def structure(program: Program, explain: Explain) -> dict[int, str]:
     """Give statements scopes and an order; the layers' names, by their ids."""
-    _ask_inputs(program)
+    _ask_early(program)
     body = program.body
     cuts = Cuts(body)
     units = units_of(cuts)
@@ -105,27 +106,46 @@ def scoped(cuts: Cuts, units: list[Unit], explain: Explain) -> dict[int, str]:
     return names
 
 
-def _ask_inputs(program: Program) -> None:
-    """Read each named size from the inputs' shapes once, at the start."""
+def _ask_early(program: Program) -> None:
+    """Read each named size from the shape of the first value that has it, once.
+
+    Sizes of inputs are read at the start. One that a single statement reads stays where
+    it is; others would be results of the module in which they are asked for.
+    """
+    flow = Flow(program.body)
+    sources: dict[str, Value] = {}
+    for value in program.inputs:
+        _first_of_their_sizes([value], sources)
+    of_inputs = set(sources)
     first: list[Statement] = []
     rest: list[Statement] = []
     known: dict[str, Value] = {}
     again: dict[Value, Expression] = {}
     for statement in program.body.statements:
         size = symbol(statement.expression) if isinstance(statement, Assign) else None
-        source = next((v for v in program.inputs if size and has(v, size)), None)
-        if size and source is not None and isinstance(statement, Assign):
+        shared = size in of_inputs or len(flow.readers_of(statement)) > 1
+        if size in sources and shared and isinstance(statement, Assign):
             if size in known:
                 again[statement.targets[0]] = known[size]
                 continue
             known[size] = statement.targets[0]
-            first.append(replace(statement, expression=size_of(source, size)))
+            early = first if size in of_inputs else rest
+            early.append(replace(statement, expression=size_of(sources[size], size)))
         else:
             rest.append(statement)
+        _first_of_their_sizes(statement.targets, sources)
     body = Block([*first, *rest], program.body.results)
     if again:
         body = body.rebuilt(exchanged(again))
     program.body = pruned(body)  # of what was only asked for its size
+
+
+def _first_of_their_sizes(values: Iterable[Value], known: dict[str, Value]) -> None:
+    """Add the values that are the first with a named size."""
+    for value in values:
+        for size in value.shape or ():
+            if isinstance(size, str):
+                known.setdefault(size, value)
 
 
 # --- scopes ---

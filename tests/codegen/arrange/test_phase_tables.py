@@ -79,6 +79,22 @@ def _named(*names: str, declared: str = "", act: str = "tanh") -> str:
     return text
 
 
+def _asks_amid() -> str:
+    """Blocks that all read a size that the first of them asks of its own value."""
+    asks = "n: host nonnegative int64[] = a0.shape[0,]"
+    text = _bare(3).replace("batch", "places")
+    for n in range(3):
+        before = f"b{n}: float32[places, 6] = ops.tanh(a{n})"
+        within = f"b{n}: float32[places, 6] = ops.tanh(a{n}.reshape(n, 6))"
+        text = text.replace(before, f"{asks}\n{within}" if n == 0 else within)
+    start = (
+        "input x: float32[batch, 9]\n"
+        "x0: float32[places, 4] = nn.Linear(9, 4, bias=False, weight=w)(x)"
+    )
+    text = text.replace("input x0: float32[places, 4]", start)
+    return f'weight w "": float32[4, 9]\n{text}'
+
+
 CONVS = """
 weight a "stem.conv.weight": float32[6, 4, 1, 7]
 weight b "stem.conv.bias": float32[6]
@@ -123,6 +139,13 @@ SOURCES: list[tuple[str, str, str]] = [
         x = self.blocks(x)
         for stage in self.stage2:
         x = stage(x)
+        """,
+    ),
+    (
+        "recover_structure",  # a size of what enters them, that the first one asks for
+        _asks_amid(),
+        """
+        self.blocks = [MLPBlock#1() for _ in range(3)]
         """,
     ),
     (
