@@ -150,6 +150,7 @@ class Operator(Function[P, A, T]):
         self.defaults = {
             name: given.get(name) for name in code.co_varnames[count:named]
         }
+        self.options = frozenset(self.defaults)
         self.variadic = bool(code.co_flags & _VARIADIC)
         self.most = sys.maxsize if self.variadic else len(self.arguments)
         self.rules: dict[str, Rule] = {}
@@ -236,7 +237,7 @@ class Operator(Function[P, A, T]):
 
         def __call__(self, *args: Any, **options: Any) -> Any:
             if len(args) > self.most or (
-                options and not self.defaults.keys() >= options.keys()
+                options and not self.options.issuperset(options)
             ):
                 args, options = self._bind(args, options)
             for arg in args:

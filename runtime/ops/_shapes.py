@@ -162,15 +162,16 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """None (all), an integer or integers as a tuple of axes counted from the front."""
     if axes is None:
         return tuple(range(ndim))
-    chosen = (axes,) if isinstance(axes, _INTEGERS) else _several(axes)
-    for axis in chosen:
-        if not ndim:
-            raise InputError(f"axis: expected none for a scalar, got {axis}")
+    found = []
+    for axis in (axes,) if isinstance(axes, _INTEGERS) else _several(axes):
         if not -ndim <= axis < ndim:
             raise InputError(
                 f"axis: expected -{ndim} to {ndim - 1} for {ndim} axes, got {axis}"
+                if ndim
+                else f"axis: expected none for a scalar, got {axis}"
             )
-    return tuple([int(axis) % ndim for axis in chosen])
+        found.append(int(axis) % ndim)
+    return tuple(found)
 
 
 _INTEGERS = (int, np.integer)  # a tuple is looked through faster than a union

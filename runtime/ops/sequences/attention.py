@@ -50,7 +50,7 @@ def scaled_dot_product_attention(
     -softcap and softcap. q may have a multiple of k's and v's heads (axis -3). NumPy
     multiplies half precision slowly and rounds every step: single precision takes over.
     """
-    if q.dtype == np.float16 and library_of(q) is np:
+    if q.dtype.char == "e" and library_of(q) is np:
         wide_q, wide_k, wide_v = (cast(part, dtype=np.float32) for part in (q, k, v))
         options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
         options["softcap"] = softcap

@@ -228,6 +228,7 @@ def _in_one(
     ends = *passed(*numbers), sizes
     if shared:
         made.max_dynamic_shared_size_bytes = shared
+    launch = made.kernel  # the current GPU's, as `kernels.bound` has it
     shape, dtype = q.shape, q.dtype
 
     def run(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any]:
@@ -235,7 +236,7 @@ def _in_one(
         given = (q, k, v, y, q if mask is None else mask, *ends)
         logs = ndarray((n, h, t), np.float32) if kept else None
         beside = (logs,) if kept else ()
-        made(blocks, (32 * warps,), (*given, *beside), shared_mem=shared)
+        launch(blocks, (32 * warps,), (*given, *beside), shared_mem=shared)
         return y if len(shape) == 4 else y.reshape(shape), logs
 
     return run

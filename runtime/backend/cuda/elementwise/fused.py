@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,32 +16,6 @@ from burnish.errors import InputError
 _THREADS = 256
 _CAST = 8
 """Elements of a thread of a cast: 16 bytes of half precision."""
-
-
-class Recipe(NamedTuple):
-    """The compiled kernel of a formula for arrays of given shapes and dtypes."""
-
-    kernel: Any
-    array: Any  # CuPy's class
-    shape: tuple[int, ...]
-    dtype: Any
-    blocks: tuple[int, ...]
-    arguments: list[Any]
-    """The kernel's, with None for its arrays."""
-    inputs: tuple[tuple[int, int, bool], ...]
-    """Where an input is in a call and among the arguments, and whether it is tidy."""
-
-    def run(self, *arrays: Any) -> Any:
-        """The formula's value for arrays alike."""
-        y = self.array(self.shape, self.dtype)
-        if self.blocks[0]:
-            given = self.arguments.copy()
-            for index, place, is_tidy in self.inputs:
-                array = arrays[index]
-                given[place] = array if is_tidy else contiguous(array)
-            given[-3] = y
-            self.kernel(self.blocks, (_THREADS,), given)
-        return y
 
 
 def evaluated(
@@ -80,17 +54,15 @@ def prepared(
 ) -> Run | None:
     """How to compute `evaluated` of arrays alike; None where that is not possible."""
     turned = _turned(arrays)
-    recipe = _recipe(formula, turned or arrays, writes)
-    if recipe is None:
-        return None
-    if turned is None:
-        return recipe.run
+    run = _launched(formula, turned or arrays, writes)
+    if run is None or turned is None:
+        return run
 
-    def run(*arrays: Any) -> Any:
-        y = recipe.run(*_turned(arrays))
+    def in_order(*arrays: Any) -> Any:
+        y = run(*_turned(arrays))
         return y.transpose(0, -1, *range(1, y.ndim - 1))
 
-    return run
+    return in_order
 
 
 def _turned(arrays: tuple[Any, ...]) -> Any:
@@ -113,9 +85,11 @@ def _turned(arrays: tuple[Any, ...]) -> Any:
     )
 
 
-def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | None:
+def _launched(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Run | None:
+    """`prepared` for arrays whose order in memory is that of their axes."""
     import cupy
 
+    ndarray = cupy.ndarray
     held = [a for a in arrays if isinstance(a, cupy.ndarray)]
     floats = {a.dtype for a in held if a.dtype.kind != "b"}
     known = all(a.dtype.name in ELEMENTS for a in held)
@@ -131,12 +105,12 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
     if any(a.ndim > whole.ndim for a in held):
         return None
     kinds: list[Any] = []
-    inputs: list[tuple[int, int, bool]] = []
-    arguments: list[Any] = []
+    inputs: list[tuple[int, int, bool]] = []  # among arrays and arguments; in C order?
+    arguments: list[Any] = []  # the kernel's, with None for its arrays
     places = 0
     width = 8 if dtype.itemsize == 2 else 16 // dtype.itemsize
     for index, array in enumerate(arrays):
-        if not isinstance(array, cupy.ndarray):
+        if not isinstance(array, ndarray):
             kinds.append(array.item() if isinstance(array, np.generic) else array)
             continue
         layout, repeats = _layout(array.shape, whole.shape, width)
@@ -152,20 +126,24 @@ def _recipe(formula: Any, arrays: tuple[Any, ...], writes: bool) -> Recipe | Non
         made, kind = _make(formula, dtype.name, writes, kinds, width, index_type)
     except (Unwritten, InputError):
         return None
-    blocks = -(-whole.size // (_THREADS * width))
+    blocks, shape = -(-whole.size // (_THREADS * width)), whole.shape
     if blocks >= LONG:
         return None
     result = np.dtype(bool) if kind == "bool" else dtype
+    if not blocks:
+        return lambda *arrays: ndarray(shape, result)
     arguments += (None, *passed(whole.size, not places & 15))
-    return Recipe(
-        made,
-        cupy.ndarray,
-        whole.shape,
-        result,
-        (blocks,),
-        arguments,
-        tuple(inputs),
-    )
+
+    def run(*arrays: Any) -> Any:
+        given = arguments.copy()
+        for index, place, is_tidy in inputs:
+            array = arrays[index]
+            given[place] = array if is_tidy else contiguous(array)
+        given[-3] = y = ndarray(shape, result)
+        made((blocks,), (_THREADS,), given)
+        return y
+
+    return run
 
 
 def _layout(
