@@ -59,7 +59,7 @@ from burnish._engine.arguments import unfit
 from burnish._engine.misuse import MISUSES, lenient, misnamed, misuse
 from burnish.autodiff import Node, Variable, recording, wrapped
 from burnish.backend import Array, Device, bfloat16, namespace
-from burnish.backend.cuda.calls import called
+from burnish.backend.cuda.calls import called, elsewhere
 from burnish.checkpointing import Thin
 from burnish.errors import BurnishError, DeviceError, GradientError
 from burnish.habits import Size
@@ -291,6 +291,9 @@ class Operator(Function[P, A, T]):
                 is_numpy = type(args[0]) is np.ndarray
                 library = "numpy" if is_numpy else namespace(*args).__name__
                 kernel = self.kernels.get(library, kernel)
+                if library == "cupy" and (place := elsewhere(args)) is not None:
+                    with place:
+                        return self._compute(args, options)
             if (
                 library not in takes
                 and bfloat16.possible()

@@ -1,15 +1,13 @@
 """The registry: calling, options, kernels, declaring operators of one's own."""
 
 import pickle
-import sys
-import types
 
 import numpy as np
 import pytest
 
 from burnish import Device, Tensor, ops
 from burnish.errors import DeviceError
-from burnish.operator import Operator, operator, registry
+from burnish.operator import operator, registry
 
 
 @operator
@@ -185,35 +183,6 @@ def test_a_rule_for_one_backend_may_leave_it_to_the_plain_rule():
     for value, gradient in (([1.0], [4.0]), ([1.0, 2.0], [3.0, 3.0])):
         x = leaf(value)
         assert x.grad(tripled(x).sum().backward()).tolist() == gradient
-
-
-class Near:
-    """An array that stands for one of CuPy's."""
-
-    dtype, shape, _c_contiguous = np.dtype("f4"), (2,), True
-    data = types.SimpleNamespace(ptr=0, device_id=0)
-
-
-def test_kernels_and_rules_for_cupy_go_before_what_is_prepared(monkeypatch):
-    fake = types.SimpleNamespace(ndarray=Near, __name__="cupy")
-    monkeypatch.setitem(sys.modules, "cupy", fake)
-    monkeypatch.setattr(sys.modules["burnish.backend.namespace"], "at_first_cupy", [])
-    same, x = Operator(lambda x: "plain"), Near()
-    same.vjp("x")(lambda g, y, x: "plain")
-    same.prepared(lambda x: lambda x: "prepared")
-    same.prepared_vjp(lambda g, y, x, *, needed: lambda g, y, x: ["prepared"])
-
-    def found():
-        return same(x), *same.pull(x, x, (x,), {}, [True])
-
-    assert found() == ("prepared", "prepared")
-    same.on("cupy")(lambda x: "own")
-    same.vjp("x", on="cupy")(lambda g, y, x: "own")
-    assert found() == ("own", "own")
-    del same.kernels["cupy"], same.rules_on["cupy"]
-    same.prepared(lambda x: None)
-    same.prepared_vjp(lambda g, y, x, *, needed: lambda g, y, x: None)
-    assert found() == ("plain", "plain")
 
 
 def test_recording_wins_over_the_plain_device():

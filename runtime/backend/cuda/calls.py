@@ -3,11 +3,13 @@
 `prepare(*args, **options)` looks at arguments and returns a function of the arrays, or
 None where no kernel takes them. The function allocates and launches; it may depend on
 the signature alone: dtypes, shapes, strides, alignments, Python's numbers and options,
-and the settings of `workspace`.
+the GPU of the arrays, which is the current one in both, and the settings of
+`workspace`.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from burnish.backend.cuda.libraries import workspace
+from burnish.errors import DeviceError
 
 Run: TypeAlias = Callable[..., Any]
 """A function of a call's positional arguments, for one signature."""
@@ -46,15 +49,15 @@ def called(
         return None
     array = cupy.ndarray
     key: list[Any] = [prepare, workspace.held.settings]
-    found, ends = None, 0
+    found, ends = False, 0
     for arg in args:
         kind = type(arg)
         if kind is array:
             key.append(_arranged(arg))
             if not arg._c_contiguous:
                 key.append(arg.strides)
-            found = arg.data
-            ends |= found.ptr
+            ends |= arg.data.ptr
+            found = True
         elif arg is None:
             key.append(None)
         elif kind is float:
@@ -65,9 +68,10 @@ def called(
             key += (kind, repr(arg))
         else:
             return None
-    if found is None:
+    if not found:
         return None
-    key.append(found.device_id)
+    if gpus() > 1:
+        key.append(gpu_of(args))
     if ends & _ALIGNED:
         key += [_alignment(arg) for arg in args if type(arg) is array]
     for name, value in options.items():
@@ -80,10 +84,66 @@ def called(
     except KeyError:
         if len(ready) >= _MANY:
             ready.clear()
-        run = ready[signature] = prepare(*args, **options)
+        run = ready[signature] = _prepared(prepare, args, options)
     except TypeError:  # an option without a hash: nothing is remembered
-        run = prepare(*args, **options)
+        run = _prepared(prepare, args, options)
     return None if run is None else run(*args)
+
+
+def _prepared(
+    prepare: Callable[..., Run | None], args: tuple[Any, ...], options: dict[str, Any]
+) -> Run | None:
+    """A function that runs on the GPU of these arrays, whatever the current one is."""
+    if gpus() == 1:
+        return prepare(*args, **options)
+    from cupy.cuda import Device, runtime
+
+    place = gpu_of(args)
+    with Device(place):
+        run = prepare(*args, **options)
+    if run is None:
+        return None
+
+    def placed(*args: Any) -> Any:
+        if runtime.getDevice() == place:
+            return run(*args)
+        with Device(place):
+            return run(*args)
+
+    return placed
+
+
+@functools.cache
+def gpus() -> int:
+    """How many GPUs CuPy finds."""
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
+def gpu_of(args: tuple[Any, ...]) -> int | None:
+    """The number of the GPU that CuPy's arrays are on; None for none of them.
+
+    Raises DeviceError where they are on several.
+    """
+    array = sys.modules["cupy"].ndarray
+    places = {arg.data.device_id for arg in args if isinstance(arg, array)}
+    if len(places) > 1:
+        names = " and ".join(f"'cuda:{place}'" for place in sorted(places))
+        raise DeviceError(
+            f"expected arrays on one GPU, got some on {names}; "
+            f"move tensors with .to(device)"
+        )
+    return places.pop() if places else None
+
+
+def elsewhere(args: tuple[Any, ...]) -> Any:
+    """What makes the GPU of CuPy's arrays the current one; None where it is."""
+    if gpus() == 1 or (place := gpu_of(args)) is None:
+        return None
+    from cupy.cuda import Device, runtime
+
+    return None if runtime.getDevice() == place else Device(place)
 
 
 def once(prepare: Callable[..., Run | None]) -> Run:
