@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burnish.codegen.cli.parsing.parser import flags
+
 if TYPE_CHECKING:
     from burnish.codegen.tools.check import Result
 
@@ -50,12 +52,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         ),
         help="take this state as current; may be repeated",
     )
-    command.add_argument(
-        "--diff",
-        action="store_true",
-        help="show what `generate` would change in each source that is not current",
+    flags(
+        command,
+        diff="show what `generate` would change in each source that is not current",
+        json="print one JSON object",
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burnish.codegen.cli import _compiled, _project
+from burnish.codegen.cli.parsing.parser import flags
 from burnish.codegen.errors import already, noting, others
 
 if TYPE_CHECKING:
@@ -76,17 +77,19 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="the folder to write to; it is made (default: the current folder)",
     )
     add("--name", help="the module's name (default: the model file's)")
-    add("--half", action="store_true", help="store weights in half precision")
-    add("--embed", action="store_true", help="carry the weights inside the package")
+    flags(
+        command,
+        half="store weights in half precision",
+        embed="carry the weights inside the package",
+    )
     add(
         "--quantize",
         choices=("q8", "q4"),
         help="store matrices in 8 or 4 bits; verify says what that changes",
     )
-    add(
-        "--dequantize",
-        action="store_true",
-        help="the float model that a quantized file was made of, to fine-tune",
+    flags(
+        command,
+        dequantize="the float model that a quantized file was made of, to fine-tune",
     )
     add(
         "--no-weights",
@@ -100,24 +103,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
         action="store_false",
         help="keep the graph as the file has it",
     )
-    add("--flat", action="store_true", help="one class, whatever the file's structure")
-    add(
-        "--typed", action="store_true", help="source with annotations for type checkers"
-    )
-    add(
-        "--standalone",
-        action="store_true",
-        help="one file for NumPy alone: the model, and what of burnish it uses",
-    )
-    add(
-        "--selftest",
-        action="store_true",
-        help="golden inputs and outputs in the source: python -m MODULE --selftest",
-    )
-    add(
-        "--allow-unknown",
-        action="store_true",
-        help="unsupported operators become methods to fill in",
+    flags(
+        command,
+        flat="one class, whatever the file's structure",
+        typed="source with annotations for type checkers",
+        standalone="one file for NumPy alone: the model, and what of burnish it uses",
+        selftest="golden inputs and outputs in the source: python -m MODULE --selftest",
+        allow_unknown="unsupported operators become methods to fill in",
     )
     _compiled.arguments(command)
     add("--template-dir", type=Path, metavar="DIR", help="templates that replace ours")
@@ -138,18 +130,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
             default="keep",
             help=text,
         )
-    add(
-        "--web",
-        action="store_true",
-        help="write a page too, NAME_web/index.html, that runs the model in a browser",
+    flags(
+        command,
+        web="write a page too, NAME_web/index.html, that runs the model in a browser",
+        watch="stay, and generate the project's modules again when a file changes",
+        explain="say on stderr what was decided and why",
+        json="print one JSON object instead of text",
     )
-    add(
-        "--watch",
-        action="store_true",
-        help="stay, and generate the project's modules again when a file changes",
-    )
-    add("--explain", action="store_true", help="say on stderr what was decided and why")
-    add("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -49,6 +49,13 @@ class Parser(argparse.ArgumentParser):
         )
 
 
+def flags(command: argparse.ArgumentParser, **texts: str) -> None:
+    """Options that are given or not, by name, with their line of --help."""
+    for name, text in texts.items():
+        option = f"--{name.replace('_', '-')}"
+        command.add_argument(option, action="store_true", help=text)
+
+
 def whole(text: str) -> int:
     """An option's whole number."""
     try:
