@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from burnish.codegen.cli.parsing.parser import new_file
+
 HELP = "write fine-tuned weights back into the ONNX file they came from"
 
 
@@ -28,14 +30,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         required=True,
         help="the ONNX file that the module was generated from",
     )
-    add(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="NEW",
-        required=True,
-        help="the file to write",
-    )
+    new_file(command)
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 

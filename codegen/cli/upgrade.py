@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from burnish.codegen.cli.parsing.parser import whole
+from burnish.codegen.cli.parsing.parser import new_file, whole
 
 HELP = "rewrite an old ONNX file for opset 16 or newer"
 
@@ -13,14 +13,7 @@ HELP = "rewrite an old ONNX file for opset 16 or newer"
 def arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("model", type=Path, metavar="OLD", help="the ONNX file")
-    add(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="NEW",
-        required=True,
-        help="the file to write",
-    )
+    new_file(command)
     add("--opset", type=whole, metavar="N", help="the opset to reach (default: 16)")
     add("--json", action="store_true", help="print one JSON object instead of text")
 

@@ -56,6 +56,17 @@ def flags(command: argparse.ArgumentParser, **texts: str) -> None:
         command.add_argument(option, action="store_true", help=text)
 
 
+def new_file(command: argparse.ArgumentParser) -> None:
+    """Add -o, for commands that write another model file."""
+    command.add_argument(
+        *("-o", "--out"),
+        type=Path,
+        metavar="NEW",
+        required=True,
+        help="the file to write",
+    )
+
+
 def whole(text: str) -> int:
     """An option's whole number."""
     try:
