@@ -57,85 +57,99 @@ def opened_forward(block: Block, open_: Open, switched: bool = False) -> Block:
 
     switched: whether an attention is causal, too.
     """
+    opener = _Opener(open_, switched)
+    made = block.rebuilt(opener.visit)
+    for statement in made.statements:
+        if isinstance(statement, Loop) and statement.count and _calls(statement):
+            statement.count = opener.size(statement.count, "rounds", 0)
+    return made
 
-    calls = count(1)
+
+class _Opener:
+    """Rebuilds expressions with holes for sizes, in the order of the source."""
+
+    def __init__(self, open_: Open, switched: bool):
+        self._open, self._switched = open_, switched
+        self._calls = count(1)
+
+    def visit(self, value: Expression) -> Expression:
+        """The expression with holes."""
+        match value:
+            case Call(function=function) if self._switched and function == ATTENTION:
+                made = value.rebuilt(self.visit)
+                assert isinstance(made, Call)
+                return _switched(made, self._open)
+            case Call(function=function) if (
+                self._switched and function in _CONVOLUTIONS
+            ):
+                args = tuple(map(self.visit, value.args))
+                return _windowed(replace(value, args=args), self._open)
+            case Method(name=name) if name in _SIZED:
+                return self._method(value)
+            case Call() if value.options or value.function in _FILLED:
+                return self._call(value)
+            case Subscript(target=target):
+                keys = tuple(self._key(k, i) for i, k in enumerate(value.keys))
+                return replace(value, target=self.visit(target), keys=keys)
+            case BinOp(operator=sign) if sign in _SUMS and _on_host(value):
+                left = self.size(value.left, "left", 0)
+                right = self.size(value.right, "right", 0)
+                return replace(value, left=left, right=right)
+        return value.rebuilt(self.visit)
 
     def size(
-        value: Expression, name: str, place: int, call: int = 0, rank: int = 0
+        self, value: Expression, name: str, place: int, call: int = 0, rank: int = 0
     ) -> Expression:
+        """A hole for a number; 1 is none unless it has a rank, -1 and 0 never are."""
         if isinstance(value, Literal) and type(value.value) is int:
             if value.value in (-1, 0) or (value.value == 1 and not rank):
                 return value
-            return open_(Slot("", name, place, call=call, rank=rank), value.value)
-        return visit(value)
+            return self._open(Slot("", name, place, call=call, rank=rank), value.value)
+        return self.visit(value)
 
-    def sizes(value: Expression, name: str) -> Expression:
+    def _sizes(self, value: Expression, name: str) -> Expression:
         if isinstance(value, ListOrTuple):
-            items = (size(v, name, i) for i, v in enumerate(value.items))
+            items = (self.size(v, name, i) for i, v in enumerate(value.items))
             return replace(value, items=tuple(items))
-        if isinstance(value, Literal) and isinstance(value.value, tuple):
-            made = [
-                sizes(Literal(v), name)
-                if isinstance(v, tuple)
-                else size(Literal(v), name, i)
-                for i, v in enumerate(value.value)
-            ]
-            if all(isinstance(v, Literal) for v in made):
-                return Literal(tuple(v.value for v in made if isinstance(v, Literal)))
-            return ListOrTuple(tuple(made), "()")
-        return size(value, name, 0)
+        if not isinstance(value, Literal) or not isinstance(value.value, tuple):
+            return self.size(value, name, 0)
+        made = [
+            self._sizes(Literal(v), name)
+            if isinstance(v, tuple)
+            else self.size(Literal(v), name, i)
+            for i, v in enumerate(value.value)
+        ]
+        if all(isinstance(v, Literal) for v in made):
+            return Literal(tuple(v.value for v in made if isinstance(v, Literal)))
+        return ListOrTuple(tuple(made), "()")
 
-    def visit(value: Expression) -> Expression:
-        if switched and isinstance(value, Call) and value.function == ATTENTION:
-            made = value.rebuilt(visit)
-            assert isinstance(made, Call)
-            return _switched(made, open_)
-        if switched and isinstance(value, Call) and value.function in _CONVOLUTIONS:
-            args = tuple(map(visit, value.args))
-            return _windowed(replace(value, args=args), open_)
-        if isinstance(value, Method) and value.name in _SIZED:
-            call, rank = next(calls), len(value.args)
-            args = tuple(
-                size(v, value.name, i, call, rank) for i, v in enumerate(value.args)
-            )
-            return replace(value, target=visit(value.target), args=args)
-        if isinstance(value, Call) and (value.options or value.function in _FILLED):
-            args = tuple(map(visit, value.args))
-            if value.function in _FILLED and args:
-                args = (sizes(value.args[0], "shape"), *args[1:])
-            options = tuple(
-                (
-                    name,
-                    sizes(v, _WORDS.get(name, name)) if name in _OPTIONS else visit(v),
-                )
-                for name, v in value.options
-            )
-            return replace(value, args=args, options=options)
-        if isinstance(value, Subscript):
-            keys = tuple(
-                Slice(
-                    k.start and size(k.start, "start", i),
-                    k.stop and size(k.stop, "stop", i),
-                    k.step,
-                )
-                if isinstance(k, Slice)
-                else visit(k)
-                for i, k in enumerate(value.keys)
-            )
-            return replace(value, target=visit(value.target), keys=keys)
-        if isinstance(value, BinOp) and value.operator in _SUMS and _on_host(value):
-            return replace(
-                value,
-                left=size(value.left, "left", 0),
-                right=size(value.right, "right", 0),
-            )
-        return value.rebuilt(visit)
+    def _method(self, value: Method) -> Expression:
+        call, rank = next(self._calls), len(value.args)
+        args = tuple(
+            self.size(v, value.name, i, call, rank) for i, v in enumerate(value.args)
+        )
+        return replace(value, target=self.visit(value.target), args=args)
 
-    made = block.rebuilt(visit)
-    for statement in made.statements:
-        if isinstance(statement, Loop) and statement.count and _calls(statement):
-            statement.count = size(statement.count, "rounds", 0)
-    return made
+    def _call(self, value: Call) -> Expression:
+        args = tuple(map(self.visit, value.args))
+        if value.function in _FILLED and args:
+            args = (self._sizes(value.args[0], "shape"), *args[1:])
+        options = tuple(
+            (name, self._option(name, given)) for name, given in value.options
+        )
+        return replace(value, args=args, options=options)
+
+    def _option(self, name: str, given: Expression) -> Expression:
+        if name in _OPTIONS:
+            return self._sizes(given, _WORDS.get(name, name))
+        return self.visit(given)
+
+    def _key(self, key: Expression, place: int) -> Expression:
+        if not isinstance(key, Slice):
+            return self.visit(key)
+        start = key.start and self.size(key.start, "start", place)
+        stop = key.stop and self.size(key.stop, "stop", place)
+        return Slice(start, stop, key.step)
 
 
 def _switched(call: Call, open_: Open) -> Expression:
