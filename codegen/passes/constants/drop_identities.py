@@ -91,9 +91,9 @@ def _kept(node: ir.Node) -> ir.Value | None:
         return None
     if test is not None and test(node):
         return first
-    found = read_in_order(node) or _split_before(node) or _chosen(node)
-    if found is not None:
-        return found
+    for before in (read_in_order, _split_before, _chosen, _negated_before):
+        if (found := before(node)) is not None:
+            return found
     neutral = neutral_of(node.op_type)
     if neutral is None or len(node.inputs) != 2:
         return None
@@ -113,6 +113,12 @@ def _chosen(node: ir.Node) -> ir.Value | None:
     if kept is None or not proven_equal(kept, node.outputs[0]):
         return None  # it broadcasts
     return kept
+
+
+def _negated_before(node: ir.Node) -> ir.Value | None:
+    """What a Not negated that this Not negates again."""
+    before = maker_of(node.inputs[0], "Not") if node.op_type == "Not" else None
+    return None if before is None else before.inputs[0]
 
 
 def _always(_node: ir.Node) -> bool:

@@ -253,6 +253,13 @@ def test_a_choice_that_is_known_goes(call):
     assert left == ["Neg"]
 
 
+def test_a_negation_that_is_negated_goes():
+    text = "c = Greater(x, z) n = Not(c) m = Not(n) h = Where(m, x, z) y = Neg(h)"
+    model = model_of(text, weights={"z": np.float32([0])}, x="2,3,8")
+    left, _ = twin(model, passes.drop_identities, passes.drop_dead, x=X)
+    assert left == ["Greater", "Where", "Neg"]
+
+
 @pytest.mark.parametrize(("op_type", "number"), [("Mul", 1), ("Div", 1), ("Sub", 0)])
 def test_operations_with_a_neutral_number_go(op_type, number):
     text = f"c = Constant<value_float={number}.0>() h = {op_type}(x, c) y = Neg(h)"
