@@ -47,14 +47,23 @@ def combined(
     block: ir.Value | None,
     low: ir.Value,
     summand: ir.Value | None,
+    behind: ir.Value | None = None,
 ) -> Made:
-    """The mask for scores + summand where `keep` holds (or `block` does not)."""
-    if keep is not None and is_lower_triangle(keep):
-        return Made(summand, causal=True)
-    if keep is None and block is not None and _is_upper_triangle(block):
-        return Made(summand, causal=True)
+    """The mask for scores + summand where `keep` holds (or `block` does not).
+
+    behind: added to the scores and to `low`. What is added may hide all keys up to the
+    query's own; where `low` is finite, those after it then weigh as much, which no
+    `is_causal` gives.
+    """
     number = scalar(low)
     assert number is not None
+    if number == -math.inf:
+        summand, behind = summand or behind, None
+    if number == -math.inf or summand is behind is None:
+        if keep is not None and is_lower_triangle(keep):
+            return Made(summand, causal=True)
+        if keep is None and block is not None and _is_upper_triangle(block):
+            return Made(summand, causal=True)
     if summand is None and number == -math.inf:
         return Made(keep) if keep is not None else _negated(block)
     nodes: list[ir.Node] = []
@@ -64,6 +73,8 @@ def combined(
         summand = nodes[0].outputs[0]
     inputs = [keep, summand, low] if keep is not None else [block, low, summand]
     nodes.append(ir.Node("", "Where", inputs))
+    if behind is not None:
+        nodes.append(ir.Node("", "Add", [nodes[-1].outputs[0], behind]))
     return Made(nodes[-1].outputs[0], nodes=nodes)
 
 

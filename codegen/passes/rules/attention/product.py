@@ -46,8 +46,8 @@ _ADDED = either((_SCORES + Any("bias")) + mask, _SCORES + mask, _SCORES)
 _MASKED = either(
     op("Where", Any("keep"), _ADDED, Scalar("low")),
     op("Where", Any("block"), Scalar("low"), _ADDED),
-    op("Where", Any("keep"), _SCORES, Scalar("low")) + mask,
-    op("Where", Any("block"), Scalar("low"), _SCORES) + mask,
+    op("Where", Any("keep"), _SCORES, Scalar("low")) + Any("behind"),
+    op("Where", Any("block"), Scalar("low"), _SCORES) + Any("behind"),
     _ADDED,
 )
 _SOFTMAX = op(
@@ -170,7 +170,8 @@ def _mask(found: Match) -> tuple[ir.Value | None, bool, list[ir.Node]]:
         result = nodes[-1].outputs[0]
     if "low" in found.values:
         keep, block = found.values.get("keep"), found.values.get("block")
-        made = combined(keep, block, found["low"], result)
+        behind = found.values.get("behind")
+        made = combined(keep, block, found["low"], result, behind)
     elif result is None:
         return None, False, nodes
     else:

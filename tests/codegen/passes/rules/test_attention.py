@@ -82,6 +82,12 @@ FORMS = {
         ", attn_mask=~mask",
         {"mask": "bool[2,1,1,5]"},
     ),
+    "booleans that do not block": (
+        f"""{SCORES} {NONE} b = Not(mask) a = Where(b, low, s) w = Softmax(a)
+        y = MatMul(w, v)""",
+        ", attn_mask=mask",
+        {"mask": "bool[2,1,1,5]"},
+    ),
     "booleans made numbers": (
         f"""{SCORES} {NONE} m = Where(mask, zero, low) a = Add(s, m)
         w = Softmax(a) y = MatMul(w, v)""",
@@ -99,6 +105,12 @@ FORMS = {
         y = MatMul(w, v)""",
         ", is_causal=True",
         {},
+    ),
+    "a cause beside a bias": (
+        f"""{SCORES} {NONE} {CUT} b = Add(s, bias) a = Where(tri, b, low)
+        w = Softmax(a) y = MatMul(w, v)""",
+        ", attn_mask=bias, is_causal=True",
+        {"bias": "3,5,5"},
     ),
     "a triangle that is computed": (
         f"""{SCORES} {NONE} n = Constant<value_ints=[5, 5]>()
@@ -244,3 +256,22 @@ def test_other_triangles_are_no_cause(case):
     text = f"""{SCORES} {LOW} {SHAPES[case]} a = Where(tri, s, low) w = Softmax(a)
     y = MatMul(w, v)"""
     stays(form(text, weights={"table": TRI}, **QKV), "is_causal")
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        "b = Add(s, hide) a = Where(tri, b, low)",
+        "b = Where(tri, s, low) a = Add(b, hide)",
+    ],
+)
+def test_a_cause_beside_a_mask_that_may_hide_the_first_keys(mask):
+    """The keys behind a query then count as much as those that are hidden."""
+    low = "low = Constant<value_float=-1e30>()"  # twice the least one overflows
+    text = f"{SCORES} {low} {CUT} {mask} w = Softmax(a) y = MatMul(w, v)"
+    model = form(text, weights={"table": TRI}, **QKV, hide="2,1,1,5")
+    random = np.random.default_rng(0)
+    feeds = {n: random.standard_normal((2, 3, 5, 4)).astype("f") for n in "qkv"}
+    feeds["hide"] = np.zeros((2, 1, 1, 5), "f")
+    feeds["hide"][1, ..., :2] = -1e30
+    stays(model, "is_causal", feeds=feeds)
