@@ -23,6 +23,7 @@ from burnish.codegen.program import (
     Slice,
     Statement,
     Subscript,
+    UnaryOp,
     Value,
     every_expression,
 )
@@ -44,19 +45,32 @@ _REACHED = _BATCH + max(larger for _, larger, _ in _DRAWS)
 
 
 @dataclass(frozen=True)
+class MaskForm:
+    """An input as a mask of the layer: its place, and the argument that it is.
+
+    low: added to the scores where booleans hold; None: the input as it is. A finite
+    one leaves a query weights though every key is masked, as booleans do not.
+    """
+
+    place: int
+    argument: str
+    low: float | None = None
+
+
+@dataclass(frozen=True)
 class AttentionForm:
     """How a group is called as the layer.
 
     inputs: query, key, value by their places among the group's inputs, and for each
-    whether its first two axes change places. mask: the place of another input and the
-    argument that it is. weighs: the place of the attention's weights in the results.
+    whether its first two axes change places. weighs: the place of the attention's
+    weights in the results.
     """
 
     embed_dim: int
     num_heads: int
     batch_first: bool
     inputs: tuple[tuple[int, bool], ...]
-    mask: tuple[int, str] | None
+    mask: MaskForm | None
     is_causal: bool
     weighs: int | None
     order: tuple[int, ...] = ()  #: the layers of queries, keys and values
@@ -130,6 +144,7 @@ class _Draw:
     modules: dict[int, nn.Linear]
     given: list[Tensor]
     wanted: list[np.ndarray]
+    whole_rows: bool  #: are masked: the statements may give NaN there
 
     def agrees(self, way: AttentionForm) -> bool:
         """Whether the layer gives the same results."""
@@ -153,9 +168,16 @@ class _Draw:
         ]
         return all(
             result.shape == want.shape
-            and np.allclose(result, want, _CLOSE, _CLOSE, equal_nan=True)
+            and np.allclose(self._known(result, want), want, _CLOSE, _CLOSE, True)
             for result, want in zip(results, self.wanted, strict=True)
         )
+
+    def _known(self, result: np.ndarray, want: np.ndarray) -> np.ndarray:
+        """The layer's result, but NaN where the statements mask all keys by -inf.
+
+        A query without keys gets zeros of the layer.
+        """
+        return np.where(np.isnan(want), want, result) if self.whole_rows else result
 
 
 def agreeing(
@@ -170,15 +192,18 @@ def agreeing(
     Raises Untried where they are equal in the first draw alone.
     """
 
-    def draw(seed: int, sizes: dict[str, int], scale: float) -> _Draw:
+    def draw(
+        seed: int, sizes: dict[str, int], scale: float, whole_rows: bool = False
+    ) -> _Draw:
+        """whole_rows: masks hide all of some rows, and numbers are zeros there."""
         rng = np.random.default_rng(seed)
-        given = {v: _input(rng, v, sizes, scale) for v in inputs}
-        return _drawn(rng, statements, given, outputs, layers)
+        given = {v: _input(rng, v, sizes, scale, whole_rows) for v in inputs}
+        return _drawn(rng, statements, given, outputs, layers, whole_rows)
 
-    first = draw(0, sizes, 1.0)
+    firsts = [draw(0, sizes, 1.0), draw(0, sizes, 1.0, True)]
     fixed = _written(statements)
     for way in _ways(statements, inputs, outputs, layers):
-        if not first.agrees(way):
+        if not all(first.agrees(way) for first in firsts):
             continue
         for seed, scale, other in _further(sizes, fixed):
             try:
@@ -226,6 +251,9 @@ def _bounds(expression: Expression) -> Iterator[Expression | None]:
             yield from (*args[1:], *dict(options).values())
         case Subscript(target=target, keys=keys):
             sizes = target.shape if isinstance(target, Value) and target.shape else ()
+            if isinstance(keys[0], Literal) and keys[0].value is ...:
+                keys = keys[:0:-1]
+                sizes = sizes[::-1]
             for key, size in zip_longest(keys, sizes[: len(keys)]):
                 if isinstance(key, Slice) and not isinstance(size, int):
                     yield from (key.start, key.stop)
@@ -237,6 +265,7 @@ def _drawn(
     given: Numbers,
     outputs: Sequence[Value],
     layers: Projections,
+    whole_rows: bool,
 ) -> _Draw:
     modules = {
         id(e): nn.Linear(e.args[0], e.args[1], "bias" in e.weights, _TYPE)
@@ -245,11 +274,12 @@ def _drawn(
     for module in modules.values():
         for parameter in module.parameters():
             parameter.assign(_random(rng, parameter.shape) * 0.5)
-    found = run(statements, given, modules)
+    with np.errstate(all="ignore"):  # -inf - -inf, where a whole row is masked
+        found = run(statements, given, modules)
     if any(output.host for output in outputs):
         raise Untried("it gives a size")
     wanted = [np.asarray(found[output].numpy()) for output in outputs]
-    return _Draw(layers, modules, list(given.values()), wanted)
+    return _Draw(layers, modules, list(given.values()), wanted, whole_rows)
 
 
 def _ways(
@@ -268,9 +298,11 @@ def _ways(
     rest = [i for i in range(len(inputs)) if i not in wide]
     if len(rest) > 1 or not wide:
         return
-    masks: list[tuple[int, str] | None] = [None]
+    masks: list[MaskForm | None] = [None]
     if rest:
-        masks = [(rest[0], name) for name in ("attn_mask", "key_padding_mask")]
+        lows = _lows(statements) if inputs[rest[0]].dtype == "bool" else []
+        names = ("attn_mask", "key_padding_mask")
+        masks = [MaskForm(rest[0], n, low) for low in (None, *lows) for n in names]
     weighs: list[int | None] = [*range(len(outputs))] if len(outputs) > 1 else [None]
     flips = [(False, False), (False, True), (True, False)]
     for mask, first, head, causal, place, order, flip in product(
@@ -285,6 +317,21 @@ def _ways(
         q, k, v = order
         given = ((q, flip[0]), (k, flip[1]), (v, flip[1]))
         yield AttentionForm(width, head, first, given, mask, causal, place)
+
+
+def _lows(statements: Sequence[Statement]) -> list[float]:
+    """Negative numbers in the statements: what masked scores may be given."""
+    numbers = [_number(e) for s in statements for e in every_expression(s)]
+    return sorted({n for n in numbers if n is not None and -np.inf < n < 0})
+
+
+def _number(expression: Expression) -> float | None:
+    match expression:
+        case Literal(value=float() as value):
+            return value
+        case UnaryOp(operator="-", operand=Literal(value=float() as value)):
+            return -value
+    return None
 
 
 def _orders(
@@ -310,7 +357,8 @@ def _called(
     )
     options: dict[str, Any] = {}
     if way.mask:
-        options[way.mask[1]] = given[way.mask[0]]
+        mask, low = given[way.mask.place], way.mask.low
+        options[way.mask.argument] = mask if low is None else mask.to(_TYPE) * low
     y, weights = layer(q, k, v, is_causal=way.is_causal, **options)
     assert weights is not None
     return y.numpy(), weights.numpy()
@@ -333,16 +381,23 @@ def _fill(
 
 
 def _input(
-    rng: np.random.Generator, value: Value, sizes: dict[str, int], scale: float
+    rng: np.random.Generator,
+    value: Value,
+    sizes: dict[str, int],
+    scale: float,
+    whole_rows: bool,
 ) -> Tensor:
     if value.host or value.shape is None or None in value.shape:
         raise Untried(value.hint)
     shape = [sizes[d] if isinstance(d, str) else d or 0 for d in value.shape]
     if value.dtype == "bool":
-        masked = rng.random(shape) < _MASKED
-        masked[..., 0] = False
-        return Tensor(masked)
-    return Tensor(_random(rng, shape) * scale)
+        drawn = rng.random(shape) < _MASKED
+        drawn[..., 0] = False
+    else:
+        drawn = _random(rng, shape) * scale
+    if whole_rows:  # every other one
+        drawn.reshape(-1, *shape[-1:])[::2] = value.dtype == "bool"
+    return Tensor(drawn)
 
 
 def _random(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:

@@ -18,6 +18,7 @@ import numpy as np
 from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.arrange.classes.attention_trial import (
     AttentionForm,
+    MaskForm,
     Projections,
     agreeing,
     has_far_bounds,
@@ -27,6 +28,7 @@ from burnish.codegen.arrange.classes.interpreter import Untried
 from burnish.codegen.arrange.classes.members import WeightPath
 from burnish.codegen.program import (
     Assign,
+    BinOp,
     Call,
     Expression,
     Layer,
@@ -113,8 +115,7 @@ class Attention(Submodule):
             inputs.append(transposed[place] if flip else given)
         options: list[tuple[str, Expression]] = []
         if found.mask:
-            place, name = found.mask
-            options.append((name, self.inputs[place]))
+            options.append((found.mask.argument, self._mask(found.mask)))
         if found.is_causal:
             options.append(("is_causal", Literal(True)))
         if found.weighs is None:
@@ -124,6 +125,14 @@ class Attention(Submodule):
             return [*statements, Assign(outputs, (), Subscript(call, (Literal(0),)))]
         both = (outputs[1 - found.weighs], outputs[found.weighs])
         return [*statements, Assign(both, (), call)]
+
+    def _mask(self, form: MaskForm) -> Expression:
+        """The input as it is, or as numbers to add: `mask.to("float32") * -1e4`."""
+        given = self.inputs[form.place]
+        if form.low is None:
+            return given
+        numbers = Method(given, "to", (Literal(self.weights[0][1].dtype),))
+        return BinOp("*", numbers, Literal(form.low))
 
 
 def attention(
