@@ -15,36 +15,33 @@ void conv_weight(const void *record, const call *c, int64_t part, int64_t parts)
     const int64_t taps = r->taps, wide = OUT_BLOCKS * LANES;
     const int64_t out_blocks = (r->outs + LANES - 1) / LANES;
     const int64_t columns = (out_blocks + OUT_BLOCKS - 1) / OUT_BLOCKS;
-    const int64_t all_ins = (r->ins + INS - 1) / INS * INS;
-    const int64_t rows = (all_ins + UNIT_BLOCKS * LANES - 1) / (UNIT_BLOCKS * LANES);
+    const int64_t rows = (r->ins + UNIT_BLOCKS * LANES - 1) / (UNIT_BLOCKS * LANES);
     float *sums = (float *)at(c, r->space) + part * r->room;
     SHARE(columns * rows);
     for (int64_t u = first; u < behind; u++) {
         const int64_t block = u / rows * OUT_BLOCKS, low = u % rows * UNIT_BLOCKS * LANES;
-        const int64_t left = all_ins - low;
+        const int64_t left = r->ins - low;
         const int64_t ins = left < UNIT_BLOCKS * LANES ? left : UNIT_BLOCKS * LANES;
         const int is_one = OUT_BLOCKS == 1 || block + 1 == out_blocks;
         const float *g = (const float *)at(c, r->g) + block * r->g_block;
         memset(sums, 0, sizeof(float) * ins * taps * wide);
         for (int64_t chunk = 0; chunk < r->chunks; chunk++)
-            for (int64_t i = 0; i < ins; i += INS) {
+            for (int64_t i = 0, some; i < ins; i += some) {
                 const int64_t channel = low + i;
+                some = ins_of_tile(channel, ins - i);
                 const float *x = (const float *)at(c, r->x)
                                  + channel / LANES * r->x_block + channel % LANES;
-                const int is_few = r->ins - channel <= INS / 2;
                 for (int64_t t = 0; t < taps; t++) {
                     const int32_t *s = starts + chunk * taps + t;
                     if (s[0] == s[1]) continue;
                     float *to = sums + (i * taps + t) * wide;
                     const run *from = runs + s[0], *end = runs + s[1];
-                    weight_tiles(is_few, is_one, r, from, end, x, g, to, taps * wide);
+                    weight_tiles(some, is_one, r, from, end, x, g, to, taps * wide);
                 }
             }
         const int64_t outs = r->outs - block * LANES < wide ? r->outs - block * LANES : wide;
-        const int64_t real = r->ins - low < ins ? r->ins - low : ins;
-        write_weight(r, sums,
-                     (float *)at(c, r->out) + block * LANES * r->ins * taps + low * taps,
-                     outs, real * taps);
+        float *out = (float *)at(c, r->out) + block * LANES * r->ins * taps + low * taps;
+        write_weight(sums, wide, out, r->ins * taps, outs, ins * taps);
     }
 }
 

@@ -3,10 +3,12 @@
 #include "records.h"
 #include "turn.h"
 
-#if WIDTH == 16
+#if WIDTH == 16  // accumulators, vectors of channels out and one number fit the registers
 enum { INS = 8, OUT_BLOCKS = 2 };
+#define EACH_INS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 #else
-enum { INS = 4, OUT_BLOCKS = 1 };
+enum { INS = 6, OUT_BLOCKS = 1 };
+#define EACH_INS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
 enum { UNIT_BLOCKS = 4 };
 
@@ -42,24 +44,30 @@ INLINE void weight_tile(const int ins, const int blocks, const conv_weight_recor
     }
 }
 
-// The tile of INS channels in, or of half as many.
-INLINE void weight_tiles(const int is_few, const int is_one, const conv_weight_record *r,
-                         const run *runs, const run *end, const float *x, const float *g,
-                         float *sums, int64_t step) {
-    if (is_few && is_one)
-        weight_tile(INS / 2, 1, r, runs, end, x, g, sums, step);
-    else if (is_few)
-        weight_tile(INS / 2, OUT_BLOCKS, r, runs, end, x, g, sums, step);
-    else if (is_one)
-        weight_tile(INS, 1, r, runs, end, x, g, sums, step);
-    else
-        weight_tile(INS, OUT_BLOCKS, r, runs, end, x, g, sums, step);
+// Channels in of the next tile, of `left` ones: those of a block are in tiles of about
+// the same size, as few accumulators would wait for each other.
+INLINE int64_t ins_of_tile(int64_t channel, int64_t left) {
+    const int64_t in_block = LANES - channel % LANES, ins = left < in_block ? left : in_block;
+    const int64_t tiles = (ins + INS - 1) / INS;
+    return (ins + tiles - 1) / tiles;
 }
 
-// sums (in, tap, OUT_BLOCKS * LANES) -> out (out, in, tap)
-static inline void write_weight(const conv_weight_record *r, const float *sums, float *out,
+INLINE void weight_tiles(int64_t ins, const int is_one, const conv_weight_record *r,
+                         const run *runs, const run *end, const float *x, const float *g,
+                         float *sums, int64_t step) {
+#define ONE(N) case N: weight_tile(N, 1, r, runs, end, x, g, sums, step); break;
+#define ALL(N) case N: weight_tile(N, OUT_BLOCKS, r, runs, end, x, g, sums, step); break;
+    if (is_one)
+        switch (ins) { EACH_INS(ONE) }
+    else
+        switch (ins) { EACH_INS(ALL) }
+#undef ONE
+#undef ALL
+}
+
+// sums (in, tap, wide) -> out (out, in, tap), whose rows have `row` numbers
+static inline void write_weight(const float *sums, int64_t wide, float *out, int64_t row,
                                 int64_t outs, int64_t count) {
-    const int64_t wide = OUT_BLOCKS * LANES, row = r->ins * r->taps;
     for (int64_t start = 0; start < count; start += WIDTH) {
         const int64_t left = count - start, some = left < WIDTH ? left : WIDTH;
         for (int64_t low = 0; low < outs; low += WIDTH) {

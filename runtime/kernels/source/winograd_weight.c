@@ -8,7 +8,7 @@
 #include "weight_tile.h"
 #include "winograd.h"
 
-enum { TAPS = 9, WIDE = OUT_BLOCKS * LANES };
+enum { TAPS = 9, UNIT_OUTS = 2, WIDE = UNIT_OUTS * LANES };
 
 INLINE void spread(vec a, vec b, vec *to, int step) {
     to[0] = a, to[step] = a + b, to[2 * step] = a - b, to[3 * step] = -b;
@@ -61,25 +61,41 @@ static void turn_sums(float *sums, int64_t ins) {
         }
 }
 
+// Sums of one of the 16 over `count` tiles; outs: blocks of channels.
+static void products_of_place(const float *inputs, int64_t ins, const float *slopes,
+                              int64_t outs, int64_t count, float *sums) {
+    const run all = {0, 0, (int32_t)count};
+    const conv_weight_record steps = {
+        .x_by = LANES, .g_by = LANES, .x_block = count * LANES, .g_block = count * LANES,
+    };
+    for (int64_t i = 0, some; i < ins; i += some) {
+        some = ins_of_tile(i, ins - i);
+        const float *x = inputs + i / LANES * steps.x_block + i % LANES;
+        for (int64_t j = 0; j < outs; j += OUT_BLOCKS)
+            weight_tiles(some, OUT_BLOCKS == 1 || j + 1 == outs, &steps, &all, &all + 1, x,
+                         slopes + j * steps.g_block, sums + i * PLACES * WIDE + j * LANES,
+                         PLACES * WIDE);
+    }
+}
+
 void winograd_weight(const void *record, const call *c, int64_t part, int64_t parts) {
     const winograd_weight_record *r = record;
     const grid m = {r->height, r->width, r->before0, r->before1, r->rows, r->columns};
     const int64_t tiles = r->images * r->rows * r->columns;
     const int64_t out_blocks = (r->outs + LANES - 1) / LANES;
-    const int64_t columns = (out_blocks + OUT_BLOCKS - 1) / OUT_BLOCKS;
-    const int64_t all_ins = (r->ins + INS - 1) / INS * INS;
-    const int64_t rows = (all_ins + UNIT_BLOCKS * LANES - 1) / (UNIT_BLOCKS * LANES);
+    const int64_t columns = (out_blocks + UNIT_OUTS - 1) / UNIT_OUTS;
+    const int64_t rows = (r->ins + UNIT_BLOCKS * LANES - 1) / (UNIT_BLOCKS * LANES);
     const int64_t in_apart = UNIT_BLOCKS * r->chunk * LANES + GAP;
-    const int64_t out_apart = OUT_BLOCKS * r->chunk * LANES + GAP;
+    const int64_t out_apart = UNIT_OUTS * r->chunk * LANES + GAP;
     float *sums = (float *)at(c, r->space) + part * r->room;
     float *inputs = sums + PLACES * UNIT_BLOCKS * LANES * WIDE;
     float *slopes = inputs + PLACES * in_apart;
     SHARE(columns * rows);
     for (int64_t u = first; u < behind; u++) {
-        const int64_t block = u / rows * OUT_BLOCKS, low = u % rows * UNIT_BLOCKS * LANES;
-        const int64_t left = all_ins - low;
+        const int64_t block = u / rows * UNIT_OUTS, low = u % rows * UNIT_BLOCKS * LANES;
+        const int64_t left = r->ins - low, outs_left = out_blocks - block;
         const int64_t ins = left < UNIT_BLOCKS * LANES ? left : UNIT_BLOCKS * LANES;
-        const int is_one = OUT_BLOCKS == 1 || block + 1 == out_blocks;
+        const int64_t outs = outs_left < UNIT_OUTS ? outs_left : UNIT_OUTS;
         const float *x = (const float *)at(c, r->x) + low / LANES * r->x_block;
         const float *g = (const float *)at(c, r->g) + block * r->g_block;
         memset(sums, 0, sizeof(float) * ins * PLACES * WIDE);
@@ -89,24 +105,16 @@ void winograd_weight(const void *record, const call *c, int64_t part, int64_t pa
             for (int64_t i = 0; i * LANES < ins; i++)
                 turn_inputs(&m, x + i * r->x_block, start, count, inputs + i * size,
                             in_apart);
-            for (int64_t j = 0; j < (is_one ? 1 : OUT_BLOCKS); j++)
+            for (int64_t j = 0; j < outs; j++)
                 turn_slopes(&m, r->out_height, r->out_width, g + j * r->g_block, start,
                             count, slopes + j * size, out_apart);
-            const run all = {0, 0, (int32_t)count};
-            const conv_weight_record steps = {.x_by = LANES, .g_by = LANES, .g_block = size};
             for (int64_t p = 0; p < PLACES; p++)
-                for (int64_t i = 0; i < ins; i += INS)
-                    weight_tiles(r->ins - low - i <= INS / 2, is_one, &steps, &all, &all + 1,
-                                 inputs + p * in_apart + i / LANES * size + i % LANES,
-                                 slopes + p * out_apart, sums + (i * PLACES + p) * WIDE,
-                                 PLACES * WIDE);
+                products_of_place(inputs + p * in_apart, ins, slopes + p * out_apart, outs,
+                                  count, sums + p * WIDE);
         }
         turn_sums(sums, ins);
-        const conv_weight_record shape = {.ins = r->ins, .taps = TAPS};
-        const int64_t behind_block = r->outs - block * LANES;
-        const int64_t real = r->ins - low < ins ? r->ins - low : ins;
-        write_weight(&shape, sums,
-                     (float *)at(c, r->out) + block * LANES * r->ins * TAPS + low * TAPS,
-                     behind_block < WIDE ? behind_block : WIDE, real * TAPS);
+        const int64_t behind_block = r->outs - block * LANES, row = r->ins * TAPS;
+        write_weight(sums, WIDE, (float *)at(c, r->out) + block * LANES * row + low * TAPS,
+                     row, behind_block < WIDE ? behind_block : WIDE, ins * TAPS);
     }
 }
