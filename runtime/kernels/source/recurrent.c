@@ -12,13 +12,12 @@
 // have room in registers. Up to TOGETHER go through time together, so that all of them
 // take a block's weights before any takes the next: from the second-level cache, but for
 // the first ones.
-#if WIDTH == 16
-enum { EXAMPLES = 8, TOGETHER = 32 };
-#else
-enum { EXAMPLES = 1, TOGETHER = 32 };
-#endif
-
-enum { FURTHER = 16 };  // rows of weights from a prefetch to the load of it
+enum {
+    EXAMPLES = WIDTH == 16 ? 8 : 6,
+    SUMS = WIDTH == 8 ? 12 : 24,  // vectors of sums in registers
+    TOGETHER = 32,
+    FURTHER = 16  // rows of weights from a prefetch to the load of it
+};
 
 // One example at one step.
 typedef struct {
@@ -137,6 +136,12 @@ static void plain_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
     }
 }
 
+// How many gates' sums have room in registers: all, half of four, or one.
+INLINE int at_once(const int R, const int gates) {
+    const int most = SUMS / (R * PARTS);
+    return gates <= most ? gates : gates == 4 && most > 1 ? 2 : 1;
+}
+
 // The units of block j of R examples, of which all gates are computed first.
 INLINE void some_units(const int R, const moment *m, const float *weight, int64_t j) {
     const recurrent_record *r = m->r;
@@ -144,16 +149,13 @@ INLINE void some_units(const int R, const moment *m, const float *weight, int64_
     const float *w = weight + j * r->hidden * r->gates;
     switch (r->mode) {
     case CELL_LSTM:
-        if (R <= 4)
-            gates_of(R, 0, 4, 4, m, w, acc);
-        else {  // two gates at a time, so that all examples have room in registers
-            gates_of(R, 0, 2, 4, m, w, acc);
-            gates_of(R, 2, 2, 4, m, w, acc);
-        }
+        UNROLLED for (int g = 0; g < 4; g += at_once(R, 4))
+            gates_of(R, g, at_once(R, 4), 4, m, w, acc);
         for (int e = 0; e < R; e++) lstm_block(m + e, j, acc[e]);
         break;
     case CELL_GRU:
-        gates_of(R, 0, 3, 3, m, w, acc);
+        UNROLLED for (int g = 0; g < 3; g += at_once(R, 3))
+            gates_of(R, g, at_once(R, 3), 3, m, w, acc);
         for (int e = 0; e < R; e++) gru_block(m + e, j, acc[e]);
         break;
     default:
@@ -165,15 +167,15 @@ INLINE void some_units(const int R, const moment *m, const float *weight, int64_
 static void units(int64_t examples, const moment *m, const float *weight, int64_t j) {
     switch (examples) {
     case 1: some_units(1, m, weight, j); break;
-#if WIDTH == 16
     case 2: some_units(2, m, weight, j); break;
     case 3: some_units(3, m, weight, j); break;
     case 4: some_units(4, m, weight, j); break;
     case 5: some_units(5, m, weight, j); break;
+#if WIDTH == 16
     case 6: some_units(6, m, weight, j); break;
     case 7: some_units(7, m, weight, j); break;
-    default: some_units(8, m, weight, j);
 #endif
+    default: some_units(EXAMPLES, m, weight, j);
     }
 }
 

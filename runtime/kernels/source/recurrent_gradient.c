@@ -9,7 +9,7 @@
 #include "products.h"
 
 enum {
-    EXAMPLES = WIDTH == 16 ? 8 : 4,  // whose sums are in registers,
+    EXAMPLES = WIDTH == 16 ? 8 : 6,  // whose sums are in registers,
     BLOCKS = WIDTH == 16 ? 2 : 1,    // of so many blocks of units
     TOGETHER = 32                    // examples that go through time together, at most
 };
@@ -120,9 +120,9 @@ static void units_of(int64_t examples, int64_t blocks, const float *dz, int64_t 
     case 1: blocks_of(1, blocks, dz, rows, w, dh, padded); break;
     case 2: blocks_of(2, blocks, dz, rows, w, dh, padded); break;
     case 3: blocks_of(3, blocks, dz, rows, w, dh, padded); break;
-#if WIDTH == 16
     case 4: blocks_of(4, blocks, dz, rows, w, dh, padded); break;
     case 5: blocks_of(5, blocks, dz, rows, w, dh, padded); break;
+#if WIDTH == 16
     case 6: blocks_of(6, blocks, dz, rows, w, dh, padded); break;
     case 7: blocks_of(7, blocks, dz, rows, w, dh, padded); break;
 #endif
