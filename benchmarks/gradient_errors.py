@@ -69,7 +69,19 @@ def seeing(library: Any, seen: list[Any]) -> Namespace:
         return Seen
 
     changed = {name: replaced(name) for name in CHOOSING}
-    return Namespace(library, changed | {"Dropout": lambda _: library.Identity()})
+    return Namespace(library, changed | _without_dropout(library))
+
+
+def _without_dropout(library: Any) -> dict[str, Any]:
+    """The library's layers that drop values, as layers that drop none."""
+
+    def encoder(width: int, heads: int, hidden: int, _: float, **setting: Any) -> Any:
+        return library.TransformerEncoderLayer(width, heads, hidden, 0.0, **setting)
+
+    return {
+        "Dropout": lambda _: library.Identity(),
+        "TransformerEncoderLayer": encoder,
+    }
 
 
 class Chosen(torch.nn.Module):
@@ -125,7 +137,7 @@ class Following:
             return lambda *args: Chosen(name, args, self)
 
         changed = {name: replaced(name) for name in CHOOSING}
-        return Namespace(torch.nn, changed | {"Dropout": lambda _: torch.nn.Identity()})
+        return Namespace(torch.nn, changed | _without_dropout(torch.nn))
 
 
 def theirs(
