@@ -111,6 +111,29 @@ def test_weights_beyond_the_first_level_cache(name):
     )
 
 
+STRIDED = {
+    "two axes": ((2, 24, 9, 8), (72, 24, 1, 1), {"stride": 2}),
+    "one axis": ((3, 16, 11), (64, 16, 1), {"stride": 3}),
+    "three axes": ((1, 32, 5, 4, 3), (80, 32, 1, 1, 1), {"stride": (2, 1, 2)}),
+    "groups": ((2, 32, 7, 6), (128, 16, 1, 1), {"stride": (1, 2), "groups": 2}),
+    "beyond an edge": ((1, 16, 6, 6), (64, 16, 1, 1), {"stride": 2, "padding": 1}),
+    "beyond the end": ((1, 16, 6), (64, 16, 1), {"stride": 4, "padding": ((0, 3),)}),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_one_tap_with_strides_reads_a_copy_of_its_pixels(name):
+    shape, kernel, options = STRIDED[name]
+    d = Draw(len(name))
+    x, weight, bias = d.tensor(*shape), d.tensor(*kernel), d.tensor(kernel[0])
+    other = d.tensor(*ops.conv(x, weight, **options).shape)
+    exact(
+        lambda x, other, w, b: ops.relu(other + ops.conv(x, w, b, **options)),
+        *(x, other),
+        constants=(weight, bias),
+    )
+
+
 @pytest.mark.parametrize("seed", range(TRIALS))
 def test_depthwise_convolutions(seed):
     d = Draw(seed)

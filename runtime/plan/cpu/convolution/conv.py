@@ -34,6 +34,7 @@ from burnish.plan.cpu.convolution.phases import (
     of_phases,
     phase_weight,
 )
+from burnish.plan.cpu.convolution.picked import picked
 from burnish.plan.cpu.convolution.planes import is_of_planes, planes
 from burnish.plan.cpu.convolution.weights import (
     Small,
@@ -275,6 +276,7 @@ def _maps(
 ) -> None:  # fmt: skip
     sums = g.ins * math.prod(w.kernel)
     nr = fitting(b.rows, blocks(g.outs), pixels(node.result.shape, 1), sums)
+    source, w = picked(b, w, x.shape[0], source, step, g)
     source, tiles, places = tiled_maps(b, w, x.shape[0], source, step, g, nr)
     _add(
         b, node, tiles, nr,
