@@ -11,7 +11,7 @@ enum {
     SHORT = 32,        // products of a sum that begins with the bias
     SUMMED = 192,      // products, about, that are summed one by one; such sums apart
     ASKED = 32,        // products for which lines of the next weights are asked for at once
-    TOGETHER = 4,      // blocks of one run each in one loop, whose end costs a few products
+    TOGETHER = WIDTH == 8 ? 1 : 4,  // blocks of one run each in one loop
     CROWDED = 9,       // pixels with a pointer each that leave registers for the rest
     LONG = 128         // products of one pixel whose halves are summed side by side
 };
@@ -22,7 +22,7 @@ enum {
     {                                                                                \
         vec ws[MOST_VECTORS];                                                        \
         UNROLLED for (int j = 0; j < n; j++) ws[j] = weight_at(R, n, w + WIDTH * j); \
-        if (R > 2) { /* with fewer rows it costs more than it saves */               \
+        if (R > 2 && WIDTH != 8) { /* costs more than it saves with fewer products */ \
             UNROLLED for (int j = 0; j < NR; j++)                                    \
                 __builtin_prefetch(w + AHEAD + j * LANES, 0, 3);                     \
         }                                                                            \
@@ -62,6 +62,11 @@ enum {
         k += (count);                                                                \
     }
 
+// What R pixels read of a block behind the next one, which comes too late else.
+INLINE void ask_for_block(const int R, const int stride, const float *x) {
+    UNROLLED for (int r = 0; r < R; r++) __builtin_prefetch(x + r * stride, 0, 3);
+}
+
 // stride: floats from a pixel's input to the next one's; 0 where a table gives them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
     const conv_record *record = p->record;
@@ -97,6 +102,7 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             const int64_t some = whole - block < TOGETHER ? whole - block : TOGETHER;
             left -= some * LANES;
             ask_ahead(&ahead, some * LANES);
+            if (R > 2 && WIDTH == 8) ask_for_block(R, stride, from + 2 * record->x_step);
             KEEP_SUMS
             for (int64_t k = 1; k <= some * LANES; k++, w += NR * LANES) {
                 ADD_PRODUCTS(from[r * stride])
