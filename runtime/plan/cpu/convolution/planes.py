@@ -15,7 +15,7 @@ from burnish.kernels.records import ACTIVATIONS
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.geometry import Window
-from burnish.plan.cpu.convolution.weights import biases, under_way, weights
+from burnish.plan.cpu.convolution.weights import biases, weights
 from burnish.plan.cpu.layout import (
     CHANNELS,
     LANES,
@@ -136,16 +136,17 @@ def _blocks_of_tile(rows: list[int], count: int, columns: int, sums: int) -> int
     """How many blocks of channels out, of `count`, a tile has.
 
     rows: the most results of a tile, by its blocks. A row of results is cut evenly.
-    sums: products of a result.
+    sums: products of a result. In 16 registers a tile of more blocks has no place for
+    weights, which are then loaded for each result.
     """
-
-    least = under_way(rows)
+    if rows[4] <= 1:
+        return 1
 
     def cost(nr: int) -> float:
-        """Products of blocks, at least those that are under way, and loads."""
+        """Products of blocks, at least the eight that are under way, and loads."""
         tiles = -(-columns // rows[nr])
         height = columns / tiles
-        each = sums * (max(nr * height, least) + _LOAD * (nr + height)) + _TILE
+        each = sums * (max(nr * height, 8) + _LOAD * (nr + height)) + _TILE
         return count // nr * tiles * each
 
     return min((nr for nr in (1, 2, 3, 4) if rows[nr] and count % nr == 0), key=cost)

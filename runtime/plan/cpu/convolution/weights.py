@@ -216,12 +216,6 @@ def packed_bias(bias: Constant | None, groups: int, outs: int, wide: int) -> Con
     )
 
 
-def under_way(rows: list[int]) -> int:
-    """Products of blocks that a core has under way: eight vectors, two to a block of
-    16 where vectors have 8 numbers. rows: the most places of a tile, by its blocks."""
-    return 8 if rows[4] > 1 else 4
-
-
 def fitting(
     rows: list[int], count: int, places: int, sums: int, *, exact: bool = True
 ) -> int:
@@ -234,8 +228,8 @@ def fitting(
     # numbers both delay products, above all where a core's other thread is busy.
     is_wide = rows[4] > 1 and places >= _MANY
     of_weight, of_number = (0.3, 0.3) if is_wide else (0.6, 0.125)
-
-    least = under_way(rows)
+    # Eight vectors are under way at once: four blocks where they have 8 numbers.
+    least = 8 if rows[4] > 1 else 4
 
     def cost(nr: int) -> float:
         """Products and loads, in the time of a product."""
