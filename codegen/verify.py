@@ -96,22 +96,7 @@ def verify(
     )
     notes = [*source.notes, *_random(source)]
     if _rounds(source) and not all(output.agrees for output in outputs):
-        exact = reference.by_definition(source.path, fed) or expected
-        spreads = map(_distance, expected, exact)
-        outputs = tuple(map(_within, outputs, spreads))
-        notes.append(
-            "activations are quantized: the limit of each output is at least twice "
-            "how far onnxruntime's results with and without its optimizations are apart"
-        )
-        if any(map(_may_be_rounding, outputs)):
-            moved = _with_noise(source.path, fed, exact, outputs)
-            if moved != outputs:
-                outputs = moved
-                notes.append(
-                    "codes near the middle of two turn with the order of float32 sums: "
-                    "the limit is also twice how far onnxruntime's own result moves "
-                    "when last bits do, up to a tenth of the output"
-                )
+        outputs = _with_spread(source, fed, expected, outputs, notes)
     elif any(map(_may_be_rounding, outputs)):
         wide = reference.in_float64(source.path, fed) or []
         for i, output in enumerate(outputs if wide else ()):
@@ -128,6 +113,32 @@ def verify(
         notes=tuple(notes),
         agrees=all(output.agrees for output in outputs),
     )
+
+
+def _with_spread(
+    source: Source,
+    fed: reference.Feeds,
+    expected: list[Any],
+    outputs: tuple[Compared, ...],
+    notes: list[str],
+) -> tuple[Compared, ...]:
+    """The outputs of a quantized model, with limits as onnxruntime's results spread."""
+    exact = reference.by_definition(source.path, fed) or expected
+    outputs = tuple(map(_within, outputs, map(_distance, expected, exact)))
+    notes.append(
+        "activations are quantized: the limit of each output is at least twice "
+        "how far onnxruntime's results with and without its optimizations are apart"
+    )
+    if not any(map(_may_be_rounding, outputs)):
+        return outputs
+    moved = _with_noise(source.path, fed, exact, outputs)
+    if moved != outputs:
+        notes.append(
+            "codes near the middle of two turn with the order of float32 sums: "
+            "the limit is also twice how far onnxruntime's own result moves "
+            "when last bits do, up to a tenth of the output"
+        )
+    return moved
 
 
 def _coarsest(source: Source) -> float | None:

@@ -81,11 +81,7 @@ def group_query_attention(
     if past_key is not None:
         cache = Cache(op, q, seqlens_k, total_sequence_length, missing=1)
     if do_rotary:
-        places = position_ids
-        if places is None:
-            time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
-            first = op.Unsqueeze(op.Range(0, time, 1), [0])
-            places = first if cache is None else cache.places
+        places = _places(op, q, cache) if position_ids is None else position_ids
         q, k = (
             rotated(op, x, places, cos_cache, sin_cache, rotary_interleaved)
             for x in (q, k)
@@ -93,18 +89,16 @@ def group_query_attention(
     if head_sink is None and smooth_softmax == 1:
         head_sink = op.Expand(op.number(0.0, query), [num_heads])
     own = cache is not None or local_window_size > 0 or head_sink is not None
-    seen_k, seen_v, mask = k, v, attention_bias
+    seen_k, seen_v = k, v
     if cache is not None:
         k = cache.with_new(past_key, stored(op, k, steps[0]))
         v = cache.with_new(past_value, stored(op, v, steps[1]))
         seen_k = restored(op, cache.seen(k), steps[0])
         seen_v = restored(op, cache.seen(v), steps[1])
+    mask = attention_bias
     if own:
-        seen = (
-            triangle(op, q, k, local_window_size)
-            if cache is None
-            else cache.mask(local_window_size)
-        )
+        window = local_window_size
+        seen = triangle(op, q, k, window) if cache is None else cache.mask(window)
         if head_sink is not None and mask is None:
             mask = op.number(0.0, query)
         mask = seen if mask is None else op.Where(seen, mask, op.lowest(query))
@@ -174,6 +168,14 @@ def _blocks(rows: Any, columns: Any, heads: int) -> np.ndarray:
         begin, end = starts[layout, row : row + 2]
         seen[layout, row, places[layout, begin:end]] = True
     return seen if len(seen) == 1 else np.tile(seen, (heads // len(seen), 1, 1))
+
+
+def _places(op: Builder, q: Any, cache: Cache | None) -> Any:
+    """The places of queries: behind the past of each row, or from 0 on."""
+    if cache is not None:
+        return cache.places
+    time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
+    return op.Unsqueeze(op.Range(0, time, 1), [0])
 
 
 def _parts(
