@@ -14,13 +14,7 @@ import onnx_ir as ir
 from burnish.codegen import architectures, passes, tensorflow
 from burnish.codegen.account import Account, Accounts
 from burnish.codegen.arrange import arrange
-from burnish.codegen.errors import (
-    Explain,
-    UsageError,
-    about,
-    silent,
-    spelled,
-)
+from burnish.codegen.errors import Explain, UsageError, about, silent, spelled
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
 from burnish.codegen.names.identifier import plain
@@ -37,11 +31,7 @@ from burnish.codegen.readers.sizes.shapes import infer
 from burnish.codegen.render import Header, render
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.signature import LINES
-from burnish.codegen.weights.entries import (
-    Progress,
-    entries,
-    write_files,
-)
+from burnish.codegen.weights.entries import Progress, entries, write_files
 from burnish.nn.core import tables
 from burnish.serialize import is_weights
 

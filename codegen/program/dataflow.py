@@ -7,12 +7,7 @@ from itertools import chain
 from typing import TypeVar
 
 from burnish.codegen.program.leaves import Expression, Value, walk
-from burnish.codegen.program.statements import (
-    Block,
-    Loop,
-    Statement,
-    every_expression,
-)
+from burnish.codegen.program.statements import Block, Loop, Statement, every_expression
 
 T = TypeVar("T", bound=Hashable)
 

@@ -38,12 +38,7 @@ from burnish.codegen.arrange.classes.containers import (
 )
 from burnish.codegen.arrange.classes.explain import Reasons, no_chain, no_loop
 from burnish.codegen.arrange.classes.interface import Interfaces
-from burnish.codegen.arrange.classes.members import (
-    Members,
-    alike,
-    uses_of,
-    weights_say,
-)
+from burnish.codegen.arrange.classes.members import Members, alike, uses_of, weights_say
 from burnish.codegen.arrange.classes.multihead import attention, may_be, multihead
 from burnish.codegen.arrange.classes.sequence_axes import with_lengths
 from burnish.codegen.arrange.rerolling.statements import rolled

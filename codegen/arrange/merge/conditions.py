@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
-from burnish.codegen.arrange.merge.optional_parts import (
-    Choices,
-    OptionalPart,
-    parts_of,
-)
+from burnish.codegen.arrange.merge.optional_parts import Choices, OptionalPart, parts_of
 from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
 from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.program import (

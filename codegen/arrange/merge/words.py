@@ -20,13 +20,7 @@ from burnish.codegen.arrange.analysis.opening import opened
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.scopes.group_kind import conv_word
 from burnish.codegen.ops import Trait, functions
-from burnish.codegen.program import (
-    Call,
-    ClassPlan,
-    Expression,
-    Name,
-    every_expression,
-)
+from burnish.codegen.program import Call, ClassPlan, Expression, Name, every_expression
 
 _ROUNDING = "nn.FakeQuantize"
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

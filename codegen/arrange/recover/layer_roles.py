@@ -6,11 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
-from burnish.codegen.arrange.recover.segments import (
-    dense,
-    expression,
-    layers_of,
-)
+from burnish.codegen.arrange.recover.segments import dense, expression, layers_of
 from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
 from burnish.codegen.arrange.scopes.grouping import is_rounding
 from burnish.codegen.ops import Trait, functions

@@ -14,9 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from burnish.codegen.arrange.recover.excitation import excitations
-from burnish.codegen.arrange.recover.layer_roles import (
-    is_conv,
-)
+from burnish.codegen.arrange.recover.layer_roles import is_conv
 from burnish.codegen.arrange.recover.segments import (
     Segment,
     dense,

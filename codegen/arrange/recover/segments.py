@@ -13,10 +13,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from burnish.codegen.arrange.scopes.grouping import (
-    holds_weights,
-    leaves,
-)
+from burnish.codegen.arrange.scopes.grouping import holds_weights, leaves
 from burnish.codegen.program import (
     Assign,
     BinOp,

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 
-from burnish.codegen.arrange.analysis.structural_hash import (
-    Numbers,
-    expression_hash,
-)
+from burnish.codegen.arrange.analysis.structural_hash import Numbers, expression_hash
 from burnish.codegen.program import (
     Assign,
     Block,

@@ -10,15 +10,7 @@ from collections.abc import Sequence
 
 from burnish.codegen.arrange.scopes.group_kind import named_module
 from burnish.codegen.arrange.scopes.grouping import is_rounding, leaves
-from burnish.codegen.program import (
-    BinOp,
-    Flow,
-    Layer,
-    Level,
-    Scope,
-    Statement,
-    Weight,
-)
+from burnish.codegen.program import BinOp, Flow, Layer, Level, Scope, Statement, Weight
 
 _MATRICES = frozenset(("Conv1d", "Conv2d", "Conv3d", "Linear"))
 

@@ -21,12 +21,7 @@ from burnish.codegen.ops.rule.costs import Macs
 from burnish.codegen.ops.rule.traits import ANY, NONE, Trait, Twin
 from burnish.codegen.ops.shapes import elementwise
 from burnish.codegen.ops.shapes.dims import Rule as Shapes
-from burnish.codegen.program import (
-    Block,
-    Expression,
-    Shape,
-    Statement,
-)
+from burnish.codegen.program import Block, Expression, Shape, Statement
 
 Result = Expression | tuple[Expression | None, ...]
 

@@ -10,13 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    integers,
-    maker_of,
-    scalar,
-)
+from burnish.codegen.passes.graph import attribute, constant, integers, maker_of, scalar
 
 
 def read_in_order(node: ir.Node) -> ir.Value | None:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    constant_node,
-    static_dims,
-)
+from burnish.codegen.passes.graph import attribute, constant, constant_node, static_dims
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 
 

@@ -15,10 +15,7 @@ from burnish.codegen.passes.graph import all_nodes
 from burnish.codegen.passes.quantized.dynamic import dynamic_layers
 from burnish.codegen.passes.quantized.integer import integer_operators
 from burnish.codegen.passes.quantized.layers import round_inputs
-from burnish.codegen.passes.quantized.pairs import (
-    fake_quantize_pairs,
-    move_floats,
-)
+from burnish.codegen.passes.quantized.pairs import fake_quantize_pairs, move_floats
 from burnish.codegen.passes.quantized.weights import dequantize_weights
 from burnish.codegen.scopes import is_placed
 from burnish.codegen.weights.lost_scopes import settle

@@ -9,13 +9,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.passes.graph import (
-    all_nodes,
-    constant,
-    label,
-    maker_of,
-    owner,
-)
+from burnish.codegen.passes.graph import all_nodes, constant, label, maker_of, owner
 from burnish.codegen.passes.quantized._values import (
     Scale,
     is_dequantized,

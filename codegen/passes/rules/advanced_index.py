@@ -23,15 +23,7 @@ from burnish.codegen.passes.graph import (
     scalar,
     view_nodes,
 )
-from burnish.codegen.passes.pattern import (
-    Any,
-    Match,
-    Pattern,
-    Rule,
-    Scalar,
-    either,
-    op,
-)
+from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.attention.masks import counts
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 

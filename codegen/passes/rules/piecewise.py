@@ -6,15 +6,7 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import axis_of, declared
 from burnish.codegen.passes.graph import attribute, constant, integers, scalar
-from burnish.codegen.passes.pattern import (
-    Any,
-    Match,
-    Rule,
-    Scalar,
-    accept,
-    either,
-    op,
-)
+from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, accept, either, op
 from burnish.codegen.passes.rules.norm import axes_over
 
 x = Any("x")

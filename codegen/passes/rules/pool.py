@@ -6,13 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, numbers
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    integers,
-    order_of,
-    scalar,
-)
+from burnish.codegen.passes.graph import attribute, constant, integers, order_of, scalar
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.norm import axes_over
 from burnish.codegen.symbolic.sizes import ONE

@@ -17,13 +17,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.errors import ReadError
 from burnish.codegen.ops import shapes_of
-from burnish.codegen.ops.shapes.dims import (
-    Context,
-    Dims,
-    Shapes,
-    Sizes,
-    declared,
-)
+from burnish.codegen.ops.shapes.dims import Context, Dims, Shapes, Sizes, declared
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.rounds import kept_shapes, results_of
 from burnish.codegen.program import (

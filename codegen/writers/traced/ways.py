@@ -27,12 +27,7 @@ from burnish.codegen.writers.traced.tape import (
     rounds_of,
     run,
 )
-from burnish.codegen.writers.traced.unrolled import (
-    Unrolled,
-    again,
-    counted,
-    unwound,
-)
+from burnish.codegen.writers.traced.unrolled import Unrolled, again, counted, unwound
 from burnish.nn.core.module import Module
 
 _MOST = 256  # runs of one module
