@@ -40,7 +40,7 @@ def word_conv_embedding(
     count = op.ReduceSum(real, [1], keepdims=1)
     characters = op.Unsqueeze(op.Gather(C, Sequence, axis=0), [1])
     y = op.Squeeze(op.Tanh(op.Conv(characters, W, B)), [3])
-    windows = op.Range(0, op.Squeeze(op.Shape(y, start=2, end=3), [0]), 1)
+    windows = op.places(y, 2)
     used = op.Less(windows, op.Max(op.Sub(count, window - 1), 1))
     low = op.number(-1.0, C)
     greatest = op.ReduceMax(op.Where(op.Unsqueeze(used, [1]), y, low), [2], keepdims=0)

@@ -83,8 +83,7 @@ def embed_layer_norm(
 ) -> Any:
     total = op.Gather(word_embedding, input_ids)
     if position_ids is None:
-        time = op.Squeeze(op.Shape(input_ids, start=1, end=2), [0])
-        position_ids = op.Unsqueeze(op.Range(0, time, 1), [0])
+        position_ids = op.Unsqueeze(op.places(input_ids, 1), [0])
     total = op.Add(total, op.Gather(position_embedding, position_ids))
     if segment_ids is not None:
         total = op.Add(total, op.Gather(segment_embedding, segment_ids))

@@ -46,14 +46,18 @@ def linear_attention(
         key = _of_all_heads(op, key, size(query, 2), q_num_heads, kv_num_heads)
         query = _repeated(op, query, q_num_heads, kv_num_heads)
         q_num_heads = kv_num_heads
-    attributes = {
-        "chunk_size": chunk_size,
-        "kv_num_heads": kv_num_heads,
-        "q_num_heads": q_num_heads,
-        "scale": scale,
-        "update_rule": update_rule,
-    }
-    inputs = (query, key, value, past_state, decay, beta)
+    return _attended(
+        *(op, query, key, value, past_state, decay, beta),
+        chunk_size=chunk_size,
+        kv_num_heads=kv_num_heads,
+        q_num_heads=q_num_heads,
+        scale=scale,
+        update_rule=update_rule,
+    )
+
+
+def _attended(op: Builder, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+    """ONNX's LinearAttention: the result, and the last state."""
     made = op.make("", "LinearAttention", inputs, attributes, 2)
     op.nodes[-1].version = _VERSION
     return tuple(made)
@@ -259,16 +263,14 @@ def gated_delta_net(
         rate = op.Sigmoid(rate) if beta_activation == "sigmoid" else rate
     turned = [0, 1, 3, 2]
     past = None if initial_state is None else op.Transpose(initial_state, perm=turned)
-    attributes = {
-        "chunk_size": chunk_size,
-        "kv_num_heads": heads,
-        "q_num_heads": heads,
-        "scale": scale,
-        "update_rule": update_rule,
-    }
-    inputs = (q, k, laid_out(value, heads * wide), past, gate, rate)
-    y, state = op.make("", "LinearAttention", inputs, attributes, 2)
-    op.nodes[-1].version = _VERSION
+    y, state = _attended(
+        *(op, q, k, laid_out(value, heads * wide), past, gate, rate),
+        chunk_size=chunk_size,
+        kv_num_heads=heads,
+        q_num_heads=heads,
+        scale=scale,
+        update_rule=update_rule,
+    )
     shape = op.Shape(value)
     return op.Reshape(y, shape), op.Transpose(state, perm=turned)
 

@@ -34,7 +34,7 @@ def remove_padding(op: Builder, input_: Any, sequence_token_count: Any) -> Any:
     the greatest count.
     """
     count = op.Cast(sequence_token_count, to=ir.DataType.INT64)
-    steps = op.Range(0, op.Squeeze(op.Shape(input_, start=1, end=2), [0]), 1)
+    steps = op.places(input_, 1)
     real = op.Less(steps, op.Unsqueeze(count, [1]))
     places, padding = (
         op.Squeeze(op.NonZero(op.Reshape(each, [-1])), [0])
@@ -111,7 +111,7 @@ def packed_multi_head_attention(
 
 def _by_sequence(op: Builder, q: Any, k: Any, v: Any, ends: Any, scale: float) -> Any:
     """Attention of (1, heads, tokens, size), inside each sequence: (tokens, width)"""
-    tokens = op.Range(0, op.Squeeze(op.Shape(q, start=2, end=3), [0]), 1)
+    tokens = op.places(q, 2)
     wide = op.Cast(ends, to=ir.DataType.INT64)
     begun = op.GreaterOrEqual(op.Unsqueeze(tokens, [1]), wide)
     number = op.ReduceSum(op.Cast(begun, to=ir.DataType.INT64), [1], keepdims=0)
@@ -153,7 +153,7 @@ def varlen_causal_conv(
     ends, before = op.Cast(cumulative_sequence_length, to=ir.DataType.INT64), taps - 1
     before *= dilation
     begins, ends = op.Slice(ends, [0], [-1], [0]), op.Slice(ends, [1], [END], [0])
-    tokens = op.Range(0, op.Squeeze(op.Shape(input_, start=0, end=1), [0]), 1)
+    tokens = op.places(input_, 0)
     behind = op.GreaterOrEqual(op.Unsqueeze(tokens, [1]), ends)
     row = op.ReduceSum(op.Cast(behind, to=ir.DataType.INT64), [1], keepdims=0)
     # Each sequence behind its state, so that no window leaves it.
@@ -161,7 +161,7 @@ def varlen_causal_conv(
     states = op.Transpose(initial_state, perm=[0, 2, 1])
     states = op.Reshape(states, op.Concat([-1], width, axis=0))
     held = op.Concat(input_, states, axis=0)
-    count = op.Squeeze(op.Shape(input_, start=0, end=1), [0])
+    count = op.length(input_, 0)
 
     def places(rows: Any, local: Any) -> Any:
         """Where the local places of these sequences are; negative ones in the state."""

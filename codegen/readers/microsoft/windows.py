@@ -27,7 +27,7 @@ def unfold(op: Builder, input_: Any, *, dim: int = -1, size: int, step: int = 1)
     """Windows of `size` along an axis, their elements in a new last axis."""
     axes = rank(input_)
     dim %= axes
-    length = op.Squeeze(op.Shape(input_, start=dim, end=dim + 1), [0])
+    length = op.length(input_, dim)
     starts = op.Range(0, op.Sub(length, size - 1), step)
     places = op.Add(op.Unsqueeze(starts, [1]), np.arange(size))
     windows = op.Gather(input_, places, axis=dim)
@@ -107,7 +107,7 @@ def max_pool_with_mask(
     mask = op.Pad(M, edges, np.array(1, np.int32))
     for i, (taps, stride) in enumerate(zip(kernel, strides, strict=True)):
         axis = 2 + 2 * i
-        length = op.Squeeze(op.Shape(x, start=axis, end=axis + 1), [0])
+        length = op.length(x, axis)
         starts = op.Range(0, op.Sub(length, taps - 1), stride)
         places = op.Add(op.Unsqueeze(starts, [1]), np.arange(taps))
         x, mask = (op.Gather(each, places, axis=axis) for each in (x, mask))

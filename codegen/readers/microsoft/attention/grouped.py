@@ -174,8 +174,7 @@ def _places(op: Builder, q: Any, cache: Cache | None) -> Any:
     """The places of queries: behind the past of each row, or from 0 on."""
     if cache is not None:
         return cache.places
-    time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
-    return op.Unsqueeze(op.Range(0, time, 1), [0])
+    return op.Unsqueeze(op.places(q, 2), [0])
 
 
 def _parts(

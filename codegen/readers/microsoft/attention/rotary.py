@@ -10,6 +10,7 @@ import onnx_ir as ir
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
+    float32,
     microsoft,
     rank,
     size,
@@ -49,7 +50,7 @@ def rotary_embedding(
         raise Unreadable("expected rows of a batch, and places that are not scaled")
     x = _by_head(op, input_, num_heads, size(cos_cache, 1))
     if rank(position_ids) == 1:
-        time = op.Squeeze(op.Shape(x, start=2, end=3), [0])
+        time = op.length(x, 2)
         first = op.Squeeze(position_ids, [0])
         places = op.Range(first, op.Add(first, time), 1)
         position_ids = op.Unsqueeze(places, [0])
@@ -152,10 +153,10 @@ def relative_position_bias(
     else:
         apart = op.Max(op.Neg(apart), 0)
     exact = buckets // 2
-    ratio = op.Div(op.Cast(op.Max(apart, 1), to=ir.DataType.FLOAT), _number(exact))
+    ratio = op.Div(op.Cast(op.Max(apart, 1), to=ir.DataType.FLOAT), float32(exact))
     grown = op.Mul(
-        op.Div(op.Log(ratio), _number(np.log(max_distance / exact))),
-        _number(buckets - exact),
+        op.Div(op.Log(ratio), float32(np.log(max_distance / exact))),
+        float32(buckets - exact),
     )
     far = op.Add(op.Cast(grown, to=ir.DataType.INT64), exact)
     far = op.Min(far, buckets - 1)
@@ -189,10 +190,6 @@ def gated_relative_position_bias(
     one, two = (op.number(number, query_layer) for number in (1, 2))
     factor = op.Add(op.Mul(update, op.Sub(op.Mul(reset, eco_a), one)), two)
     return op.Mul(factor, rel_pos)
-
-
-def _number(number: float) -> np.ndarray:
-    return np.array(number, np.float32)
 
 
 @microsoft("GemmaRotaryEmbedding")

@@ -139,6 +139,16 @@ class Builder:
             return made
         return self.value(np.array(number, like.dtype.numpy()))
 
+    def length(self, x: Any, axis: int) -> ir.Value:
+        """The size of an axis, as a number of the run."""
+        made: ir.Value = self.Squeeze(self.Shape(x, start=axis, end=axis + 1), [0])
+        return made
+
+    def places(self, x: Any, axis: int) -> ir.Value:
+        """0, 1, ... for the places along an axis."""
+        made: ir.Value = self.Range(0, self.length(x, axis), 1)
+        return made
+
     def lowest(self, like: ir.Value) -> ir.Value:
         """The lowest finite number of the type of `like`; float32's if it is unknown.
 
@@ -166,6 +176,11 @@ class Builder:
                 part.shape = ir.Shape(x.shape)
                 part.shape[axis] = size
         return parts
+
+
+def float32(number: float) -> np.ndarray:
+    """A number as a constant of this type, whatever it is beside."""
+    return np.array(number, np.float32)
 
 
 def rank(x: ir.Value | None) -> int:

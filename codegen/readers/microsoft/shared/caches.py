@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.readers.microsoft.shared.bodies import Builder, Unreadable
+from burnish.codegen.readers.microsoft.shared.bodies import Builder, Unreadable, float32
 
 
 class Cache:
@@ -36,7 +36,7 @@ class Cache:
 
     def _places(self, q: Any, lengths: Any, missing: int) -> Any:
         op = self.op
-        time = op.Squeeze(op.Shape(q, start=2, end=3), [0])
+        time = op.length(q, 2)
         ends = op.Cast(op.Reshape(lengths, [-1]), to=ir.DataType.INT64)
         before = op.Max(op.Add(ends, op.Sub(missing, time)), 0)
         return op.Add(op.Unsqueeze(before, [1]), op.Range(0, time, 1))
@@ -114,10 +114,10 @@ def stored(op: Builder, new: Any, step: Step | None) -> Any:
         return new
     least = -(1 << (step.bits - 1))
     whole = op.Round(op.Div(new, step.scale))
-    codes = op.Clip(whole, _number(least), _number(-least - 1))
+    codes = op.Clip(whole, float32(least), float32(-least - 1))
     if step.bits == 8:
         return op.Cast(codes, to=ir.DataType.INT8)
-    pairs = op.Reshape(op.Sub(codes, _number(least)), [0, 0, 0, -1, 2])
+    pairs = op.Reshape(op.Sub(codes, float32(least)), [0, 0, 0, -1, 2])
     packed = op.ReduceSum(
         op.Mul(pairs, np.array([1, 16], np.float32)), [-1], keepdims=0
     )
@@ -136,14 +136,10 @@ def restored(op: Builder, seen: Any, step: Step | None) -> Any:
         codes = op.Reshape(pairs, [0, 0, 0, -1])
     whole = op.Cast(codes, to=ir.DataType.FLOAT)
     if step.bits == 4:
-        whole = op.Sub(whole, _number(8))
+        whole = op.Sub(whole, float32(8))
     made = op.Mul(whole, step.scale)
     made.dtype = ir.DataType.FLOAT
     return made
-
-
-def _number(number: float) -> np.ndarray:
-    return np.array(number, np.float32)
 
 
 def _time(q: Any) -> Any:

@@ -61,7 +61,7 @@ def _kept(op: Builder, q: Any, k: Any, mask: Any) -> Any:
         return op.Unsqueeze(boolean, [1, 2] if axes == 2 else [1])
     if axes != 1:
         raise Unreadable(f"expected a mask of up to three axes, got {axes}")
-    places = op.Cast(op.Range(0, _length(op, k), 1), to=ir.DataType.INT32)
+    places = op.Cast(op.places(k, 2), to=ir.DataType.INT32)
     batch, count = size(q, 0), size(mask, 0)
     if batch is not None and count is not None and count == 2 * batch > batch:
         ends, starts = op.split(mask, 0, [batch, batch])
@@ -79,8 +79,8 @@ def triangle(op: Builder, q: Any, k: Any, window: int = -1) -> Any:
 
     window: so many keys at most, its own among them.
     """
-    keys = op.Range(0, _length(op, k), 1)
-    rows = op.Unsqueeze(_places(op, _length(op, q), _length(op, k)), [1])
+    keys = op.places(k, 2)
+    rows = op.Unsqueeze(_places(op, op.length(q, 2), op.length(k, 2)), [1])
     seen = op.LessOrEqual(keys, rows)
     if window > 0:
         near = op.Greater(keys, op.Sub(rows, window))
@@ -90,7 +90,3 @@ def triangle(op: Builder, q: Any, k: Any, window: int = -1) -> Any:
 
 def _places(op: Builder, time: Any, keys: Any) -> Any:
     return op.Range(op.Sub(keys, time), keys, 1)
-
-
-def _length(op: Builder, x: Any) -> Any:
-    return op.Squeeze(op.Shape(x, start=2, end=3), [0])
