@@ -81,6 +81,37 @@ INLINE vec only_first(vec v, int64_t n) {
 INLINE void store_some(float *p, vec v, int64_t n) {
     _mm512_mask_storeu_ps(p, first_of(n), (__m512)v);
 }
+#elif defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
+INLINE ivec first_of(int64_t n) {
+    static const int32_t ones_then_zeros[2 * WIDTH] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    ivec mask;
+    memcpy(&mask, ones_then_zeros + WIDTH - n, sizeof mask);
+    return mask;
+}
+INLINE vec load_some(const float *p, int64_t n) {
+    return (vec)_mm256_maskload_ps(p, (__m256i)first_of(n));
+}
+INLINE vec load_ahead_of(vec rest, const float *p, int64_t n) {
+    const ivec mask = first_of(n);
+    return choose(mask, (vec)_mm256_maskload_ps(p, (__m256i)mask), rest);
+}
+INLINE vec only_first(vec v, int64_t n) { return (vec)((ivec)v & first_of(n)); }
+INLINE void store_some(float *p, vec v, int64_t n) {  // masked stores take ten times as long
+    if (n >= 8) {
+        store(p, v);
+        return;
+    }
+    __m128 part = _mm256_castps256_ps128((__m256)v);
+    if (n & 4) {
+        _mm_storeu_ps(p, part);
+        part = _mm256_extractf128_ps((__m256)v, 1), p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)p, part);
+        part = _mm_movehl_ps(part, part), p += 2;
+    }
+    if (n & 1) _mm_store_ss(p, part);
+}
 #else
 INLINE vec load_some(const float *p, int64_t n) {
     vec v = {0};
@@ -187,25 +218,38 @@ INLINE vec times_normal_power(vec y, vec n) {
 #endif
 
 // Of a vector's elements, by halves.
-INLINE float sum_of(vec v) {
 #if defined(__AVX512F__)
-    return _mm512_reduce_add_ps((__m512)v);
+INLINE float sum_of(vec v) { return _mm512_reduce_add_ps((__m512)v); }
+INLINE float greatest_of(vec v) {
+    if (any((ivec)(v != v))) return __builtin_nanf("");
+    return _mm512_reduce_max_ps((__m512)v);
+}
+#elif defined(__AVX2__)
+INLINE float sum_of(vec v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128((__m256)v),
+                          _mm256_extractf128_ps((__m256)v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+INLINE float greatest_of(vec v) {
+    if (any((ivec)(v != v))) return __builtin_nanf("");
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128((__m256)v),
+                          _mm256_extractf128_ps((__m256)v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
 #else
+INLINE float sum_of(vec v) {
     float part[WIDTH];
     memcpy(part, &v, sizeof part);
     UNROLLED for (int n = WIDTH / 2; n; n /= 2)
         UNROLLED for (int i = 0; i < n; i++) part[i] += part[i + n];
     return part[0];
-#endif
 }
 INLINE float greatest_of(vec v) {
-#if defined(__AVX512F__)
-    if (any((ivec)(v != v))) return __builtin_nanf("");
-    return _mm512_reduce_max_ps((__m512)v);
-#else
     float most = v[0];
     UNROLLED for (int i = 1; i < WIDTH; i++)
         most = most != most || most > v[i] ? most : v[i];
     return most;
-#endif
 }
+#endif
