@@ -31,4 +31,5 @@ typedef struct {
 
 void conv_tile(const piece *p);
 void conv_tile_half(const piece *p);  // where the processor has bfloat16
+void row_tile(const piece *p);        // with vectors of 8
 int64_t tile_rows(int64_t blocks);

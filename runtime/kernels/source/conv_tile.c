@@ -181,7 +181,19 @@ DEFINE_TILES
 
 static const int ROWS[MOST_BLOCKS + 1] = ROWS_OF;
 
+// Whether a tile is of rows of a matrix: of many numbers in one run.
+INLINE int is_of_rows(const piece *p) {
+    return p->record->blocks == 1 && p->t->stride && p->t->n_last == 1
+           && p->runs[p->t->last].length > SHORT;
+}
+
 void conv_tile(const piece *p) {
+#if WIDTH == 8
+    if (is_of_rows(p)) {
+        row_tile(p);
+        return;
+    }
+#endif
 #if HAS_BF16
     if (p->record->half) {
         conv_tile_half(p);

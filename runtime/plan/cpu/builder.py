@@ -81,6 +81,11 @@ class Builder:
         self.half = half
         self.least_in_place = 0  # bytes from which float weights are not packed
 
+    @property
+    def has_row_tiles(self) -> bool:
+        """Whether tiles of rows have a kernel of their own, with vectors of 8."""
+        return self.rows[4] == 1
+
     # --- values ---
 
     def source(self, value: Value, outside: bool = True) -> Spot:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnish import Tensor, nn, ops
+from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.products import first_level
 from tests.runtime.plan.checks import check
 
@@ -67,12 +68,15 @@ def test_others_are_in_blocks_of_outputs(name):
     assert "narrow" not in kinds(check(layer, x), x)
 
 
-@pytest.mark.parametrize("ways", [8, 12])
+@pytest.mark.parametrize(
+    ("ways", "has_row_tiles"), [(8, False), (8, True), (12, False)]
+)
 @pytest.mark.usefixtures("canaries")
-def test_rows_of_products_are_plain_or_in_blocks(ways, monkeypatch):
+def test_rows_of_products_are_plain_or_in_blocks(ways, has_row_tiles, monkeypatch):
     monkeypatch.setattr(first_level, "ways", lambda: ways)
+    monkeypatch.setattr(Builder, "has_row_tiles", has_row_tiles)
     layer, x = nn.Linear(512, 2), drawn((70, 512))
-    copied = ["copy"] * (ways == 8)
+    copied = ["copy"] * (ways == 8 and not has_row_tiles)
     assert kinds(check(layer, x), x) == [*copied, "narrow"]
 
 

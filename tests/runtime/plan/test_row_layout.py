@@ -45,33 +45,47 @@ def test_ways_are_unknown_without_a_description(tmp_path):
     assert first_level.ways(tmp_path) == 0
 
 
+def planned_for(monkeypatch, ways, has_row_tiles=False):
+    monkeypatch.setattr(first_level, "ways", lambda: ways)
+    monkeypatch.setattr(Builder, "has_row_tiles", has_row_tiles)
+
+
 @pytest.mark.parametrize(
-    ("ways", "rows", "is_brought"),
-    [(0, 64, True), (FEW, 130, True), (MANY, 130, False), (MANY, 64, False)],
+    ("ways", "has_row_tiles", "rows", "is_brought"),
+    [
+        (0, False, 64, True),
+        (FEW, False, 130, True),
+        (FEW, True, 130, False),
+        (MANY, False, 130, False),
+        (MANY, False, 64, False),
+    ],
 )
 @pytest.mark.usefixtures("canaries")
-def test_rows_are_brought_into_blocks_for_few_ways(ways, rows, is_brought, monkeypatch):
-    monkeypatch.setattr(first_level, "ways", lambda: ways)
+def test_rows_are_brought_into_blocks_for_few_ways(
+    ways, has_row_tiles, rows, is_brought, monkeypatch
+):
+    planned_for(monkeypatch, ways, has_row_tiles)
     layer, x = nn.Linear(256, 50), draw(rows, 256)
     fast = check(layer, x)
     assert labels(fast, x) == ["plain to blocked"] * is_brought
 
 
 @pytest.mark.parametrize(
-    ("ways", "rows", "wide", "is_blocked"),
+    ("ways", "has_row_tiles", "rows", "wide", "is_blocked"),
     [
-        (FEW, 64, 256, True),
-        (MANY, 191, 256, False),
-        (MANY, 192, 256, True),
-        (MANY, 192, 1536, True),
-        (MANY, 192, 1792, False),
-        (MANY, 192, 272, False),
+        (FEW, False, 64, 256, True),
+        (FEW, True, 192, 256, False),
+        (MANY, False, 191, 256, False),
+        (MANY, False, 192, 256, True),
+        (MANY, False, 192, 1536, True),
+        (MANY, False, 192, 1792, False),
+        (MANY, False, 192, 272, False),
     ],
 )
 def test_blocks_of_a_product_for_many_ways_stay_in_the_second_level(
-    ways, rows, wide, is_blocked, monkeypatch
+    ways, has_row_tiles, rows, wide, is_blocked, monkeypatch
 ):
-    monkeypatch.setattr(first_level, "ways", lambda: ways)
+    planned_for(monkeypatch, ways, has_row_tiles)
     fast = check(
         nn.Sequential(nn.Linear(16, wide), nn.Linear(wide, 16)), draw(rows, 16)
     )
@@ -89,10 +103,10 @@ def test_both_layouts_give_the_same_bits(rows, wide, monkeypatch):
     def function(x):
         return layers[1](ops.gelu(layers[0](x)))
 
-    for ways in (FEW, MANY):
-        monkeypatch.setattr(first_level, "ways", lambda ways=ways: ways)
+    for given in ((FEW, False), (FEW, True), (MANY, False)):
+        planned_for(monkeypatch, *given)
         found.append(check(function, x)(x).data.tobytes())
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_gradient_of_a_weight_reads_blocks_on_any_cache(monkeypatch):
@@ -112,7 +126,7 @@ def test_a_gradient_of_a_weight_reads_blocks_on_any_cache(monkeypatch):
         return layer.weight.grad(given)
 
     for ways in (FEW, MANY):
-        monkeypatch.setattr(first_level, "ways", lambda ways=ways: ways)
+        planned_for(monkeypatch, ways)
         fast = burnish.compile(step)
         fast(x, factor)  # which is eager
         gradients.append(fast(x, factor).numpy().tobytes())

@@ -73,6 +73,11 @@ _CACHE, _MORE = 128 << 10, 384 << 10
 """Bytes of input that a run of tiles may read: they stay in the second-level cache.
 More where weights come from further away, once for each run."""
 
+_ROUND = 48
+"""Tiles of rows with a kernel of their own, up to which all are multiplied by a
+group's weights before the next group's. Rows come from the third-level cache as fast as
+they are multiplied; weights, which may come from memory, are read once."""
+
 _SECOND = 768 << 10
 """Bytes of input that stay in the second-level cache for all groups of outputs."""
 
@@ -416,6 +421,7 @@ def _add(
         max(abs(tiles.source).max(initial=0), len(tiles.to) * out_step) < 2**31, "size"
     )
     by_group = read < min(size, _SECOND) or len(tiles.tiles) < 16
+    by_group = by_group or (b.has_row_tiles and whole and len(tiles.tiles) <= _ROUND)
     act, low, high = node.act
     known: Spot | Unpacked | Small | None = weight(nr, depth)
     inside: Unpacked | Small | None = None

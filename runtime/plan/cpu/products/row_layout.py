@@ -35,6 +35,7 @@ def result_layout(b: Builder, y: Value) -> Layout:
         return PLAIN
     axis = len(y.shape) - 1
     is_kept = pixels(y.shape, axis) >= _WRITTEN_ROWS and 4 * y.size <= _WRITTEN_BYTES
+    is_kept = is_kept and not b.has_row_tiles
     read = [y, *(node.result for node in _readers(b, y) if _is_step_of(node, y))]
     is_blocked = is_kept or any(_want_blocks(b, each) for each in read)
     return Layout("blocked", axis) if is_blocked else PLAIN
@@ -49,12 +50,13 @@ def collide(x: Value) -> bool:
 def _want_blocks(b: Builder, x: Value) -> bool:
     """Whether rows that collide are to be in blocks.
 
-    Where that cache has many ways, plain rows cost less than bringing them into blocks;
-    a weight's gradient, which takes a few numbers of each row, wants them on any cache.
+    Where that cache has many ways, or tiles of rows have a kernel of their own, plain
+    rows cost less than bringing them into blocks; a weight's gradient, which takes a
+    few numbers of each row, wants them on any cache.
     """
     if not collide(x):
         return False
-    if b.half or not first_level.is_wide():
+    if b.half or not (first_level.is_wide() or b.has_row_tiles):
         return True
     return any(_sums_for_weight(node, x) for node in _readers(b, x))
 
