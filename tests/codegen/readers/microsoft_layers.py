@@ -43,6 +43,19 @@ from tests.codegen.readers.microsoft import (
     x,
 )
 
+#: Words behind padding, so that the first queries have no earlier key that counts.
+_BEFORE = np.array([[0, 0, 1, 1, 1], [0, 0, 0, 0, 0]], I4)
+_LEAST = float(np.finfo(F4).min)
+#: Inputs between the mask and the bias that is added to the scores.
+_NONE = {"Attention": (None,), "MultiHeadAttention": ()}
+
+
+def _hiding(low: float) -> np.ndarray:
+    """A bias that is added to the scores, with what is before the words as `low`."""
+    seen = np.arange(5) >= np.array([2, 1])[:, None, None, None]
+    return np.where(seen, x(2, 1, 5, 5), F4(low))
+
+
 LAYERS = [
     case("Gelu", x(2, 3)),
     case("BiasGelu", x(2, 3, 4), w(4)),
@@ -437,6 +450,20 @@ LAYERS = [
         for given, mask in (
             ((SEGMENTS, *CODES), MASK),
             ((None, *CODES[:2], None), None),
+        )
+    ),
+    *(
+        case(kind, *given, *inputs, num_heads=2, unidirectional=1, **more)
+        for kind, given in (
+            ("Attention", (x(2, 5, 8), *QKV)),
+            ("MultiHeadAttention", (*(x(2, 5, 8) for _ in "qkv"), None)),
+        )
+        for inputs, more in (
+            ((_BEFORE,), {}),
+            ((_BEFORE,), {"mask_filter_value": _LEAST}),
+            ((None, *_NONE[kind], _hiding(-1e30)), {}),
+            ((None, *_NONE[kind], _hiding(-np.inf)), {}),
+            ((_BEFORE, *_NONE[kind], _hiding(-1e9)), {"mask_filter_value": _LEAST}),
         )
     ),
 ]

@@ -85,10 +85,11 @@ def from_projection(
             op.Concat(op.Squeeze(old, [0]), new, axis=2)
             for old, new in zip(before, (k, v), strict=True)
         )
+    alone = past is mask is bias is None
     y = attended(
         *(op, q, k, v),
-        mask=hidden(op, q, k, mask, low, bias, bool(causal and past is not None)),
-        causal=bool(causal and past is None),
+        mask=hidden(op, q, k, mask, low, bias, bool(causal and not alone)),
+        causal=bool(causal and alone),
         scale=scale,
     )
     if len(op.outputs) < 2 or not op.outputs[1]:
@@ -116,14 +117,14 @@ def multi_head_attention(
     q, k, v = three(op, query, key, value, bias, num_heads)
     if past_key is not None:
         k, v = op.Concat(past_key, k, axis=2), op.Concat(past_value, v, axis=2)
-    past = past_key is not None
+    alone = past_key is key_padding_mask is attention_bias is None
     y = attended(
         *(op, q, k, v),
         mask=hidden(
             *(op, q, k, key_padding_mask, mask_filter_value, attention_bias),
-            bool(unidirectional and past),
+            bool(unidirectional and not alone),
         ),
-        causal=bool(unidirectional and not past),
+        causal=bool(unidirectional and alone),
         scale=scale,
     )
     return y, k, v

@@ -22,17 +22,21 @@ def hidden(
 
     mask: numbers of keys that count, (batch,); where they start behind those,
     (2 * batch,); or 1 for every key that counts, (batch, keys) or (batch, time, keys).
+    Later keys score the lowest finite number, and the bias: they count where a mask or
+    a bias hides all earlier ones.
     """
-    made = bias
+    made = None
     if mask is not None:
-        added = _added(op, q, k, mask, low, q if q.dtype is not None else bias)
-        made = added if made is None else op.Add(made, added)
-    if not causal:
-        return made
-    seen = triangle(op, q, k)
-    if made is None:
-        return seen
-    return op.Where(seen, made, op.lowest(q))
+        made = _added(op, q, k, mask, low, q if q.dtype is not None else bias)
+    if causal:
+        seen = triangle(op, q, k)
+        if made is None and bias is None:
+            return seen
+        zero = _number(op, 0.0, q if q.dtype is not None else bias)
+        made = op.Where(seen, zero if made is None else made, op.lowest(q))
+    if made is None or bias is None:
+        return bias if made is None else made
+    return op.Add(bias, made)
 
 
 def _added(op: Builder, q: Any, k: Any, mask: Any, low: float, like: Any) -> Any:
