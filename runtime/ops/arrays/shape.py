@@ -68,8 +68,11 @@ def _(g, y, x, *, axes):
 def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
     """x with two axes exchanged."""
     order = list(range(len(x.shape)))
-    a, b = axes_of((axis1, axis2), len(order))
-    order[a], order[b] = order[b], order[a]
+    try:
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+    except (IndexError, TypeError):
+        axes_of((axis1, axis2), len(order))  # says what is expected
+        raise
     return transpose(x, axes=tuple(order))
 
 
