@@ -198,36 +198,49 @@ def layer_norm_gradient(
     g: Any, x: Any, weight: Any, n: int, eps: float, center: bool
 ) -> Any:
     """The gradients of x, weight (n,) and bias (n,) in `layer_norm`, or None."""
-    import cupy
+    return called(_prepared_gradient, (g, x, weight, n, float(eps), center), {})
+
+
+def _prepared_gradient(
+    g: Any, x: Any, weight: Any, n: int, eps: float, center: bool
+) -> Run | None:
+    """How to compute `layer_norm_gradient` of arrays alike, or None."""
+    from cupy import ndarray
 
     given = [a for a in (x, g, weight) if a is not None]
     if not takes(*given) or (weight is not None and weight.size != n):
         return None
-    g, x, weight = contiguous(g), contiguous(x), contiguous(weight)
-    out = cupy.ndarray(x.shape, x.dtype)
-    rows = x.size // n
-    kind = "f8" if x.dtype.char == "d" else "f4"
-    means, scales = cupy.ndarray((2, rows), kind)
-    arrays = (g, x, x if weight is None else weight, out)
-    done = launch(
+    shape, dtype, count = x.shape, x.dtype, x.size // n
+    slopes = launcher(
         "layer_norm_gradient",
-        (rows, n, 1),
-        arrays,
-        (means, scales, rows, n, float(eps)),
+        (count, n, 1),
+        dtype,
+        not any(a._c_contiguous and a.data.ptr & 15 for a in given),
         center=center,
         weighted=weight is not None,
     )
-    if not done:
+    if slopes is None:
         return None
-    parts = min(64, -(-rows // 32))
-    sums = cupy.ndarray((2, parts, n), kind)
-    adds = kernel(
-        "layer_norm_weights", element=ELEMENTS[named(x.dtype)], wide=wide(x.dtype)
-    )
-    blocks = (-(-n // 32), parts)
-    adds(blocks, (32, 8), (g, x, means, scales, sums[0], sums[1], rows, n))
-    total = sums.sum(axis=1).astype(x.dtype, copy=False)
-    return out, total[0], total[1]
+    element, number = ELEMENTS[named(dtype)], wide(dtype)
+    kind, parts = "f8" if number == "double" else "f4", min(64, -(-count // 32))
+    adds = bound("layer_norm_weights", element=element, wide=number)
+    total = bound("channel_sums", element="wide", **_to_the_end(element, number))
+    sizes, ends = passed(count, n, eps), passed(parts, n, 1)
+    across = -(-n // 32)
+
+    def run(g: Any, x: Any, weight: Any, *_: Any) -> Any:
+        g, x, weight = contiguous(g), contiguous(x), contiguous(weight)
+        out = ndarray(shape, dtype)
+        means, scales = ndarray(count, kind), ndarray(count, kind)
+        slopes(g, x, x if weight is None else weight, out, means, scales, *sizes)
+        some = ndarray((parts, n), kind), ndarray((parts, n), kind)
+        adds((across, parts), (32, 8), (g, x, means, scales, *some, *sizes[:2]))
+        sums = ndarray(n, dtype), ndarray(n, dtype)
+        for part, y in zip(some, sums, strict=True):
+            total((across, 1), (32, _TALL), (part, y, *ends))
+        return out, *sums
+
+    return run
 
 
 def channel_sums(x: Any, lead: int, c: int, inner: int) -> Any:
@@ -248,7 +261,7 @@ def prepared_channel_sums(x: Any, lead: int, c: int, inner: int) -> Run | None:
         width = 1
     blocks = -(-c // (32 * width)) if across else c
     element, number = ELEMENTS[named(x.dtype)], wide(x.dtype)
-    last = {"out": element, "wide": number, "width": 1, "across": True, "warps": _TALL}
+    last = _to_the_end(element, number)
     ends = (-(-c // 32), 1)
     is_short = lead * inner <= _PLACES and not workspace.in_plan()
     if lead <= _ROWS if across else is_short:
@@ -277,3 +290,8 @@ def prepared_channel_sums(x: Any, lead: int, c: int, inner: int) -> Run | None:
         return y
 
     return in_parts
+
+
+def _to_the_end(out: str, number: str) -> dict[str, Any]:
+    """How `channel_sums` adds up what is left in blocks of many rows: whole sums."""
+    return {"out": out, "wide": number, "width": 1, "across": True, "warps": _TALL}
