@@ -66,19 +66,22 @@ INLINE void add_bias(const int R, const int NR, vec (*acc)[MOST_VECTORS],
     }
 }
 
-// The residual, the activation, and the results.
+// The residual, the activation, and the results. Stores may write to what p points to, as
+// far as compilers know: what they need is read before.
 INLINE void leave(const int R, const int NR, vec (*acc)[MOST_VECTORS], const piece *p) {
     const conv_record *record = p->record;
+    const float *residual = p->residual;
+    const int32_t *to = p->to;
+    float *out = p->out;
     const int64_t step = record->out_step;
     const int n = NR * PARTS;
-    if (p->residual) {
+    if (residual) {
         UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-            acc[r][j] += load(p->residual + p->to[r] + j / PARTS * step
-                              + j % PARTS * WIDTH);
+            acc[r][j] += load(residual + to[r] + j / PARTS * step + j % PARTS * WIDTH);
     }
     activate_cheaply(R, n, MOST_VECTORS, acc[0], record->act, record->low, record->high);
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-        store(p->out + p->to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
+        store(out + to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
 }
 
 // Every tile by a file's `multiply`, and KERNELS: by stride, pixels and blocks.
