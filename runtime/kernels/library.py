@@ -22,6 +22,8 @@ class Library:
 
     identity: the digest of its sources, the records' layout among them. fits: whether
     this processor has the instructions that it was compiled to. width: of its vectors.
+    rows: the most places of a convolution's tile, by its blocks of channels;
+    window_rows: of one whose channels each have weights of their own.
     """
 
     def __init__(self, file: Path):
@@ -59,11 +61,12 @@ class Library:
             self.release_memory.argtypes, self.release_memory.restype = [], None
             loaded.library_identity.restype = ctypes.c_char_p
             loaded.processor_fits.restype = loaded.sums_bytes.restype = number
-            loaded.multiplies_bf16.restype = number
+            loaded.multiplies_bf16.restype = loaded.window_rows.restype = number
             self.identity: str = loaded.library_identity().decode()
             self.fits = bool(loaded.processor_fits())
             self.dots = bool(loaded.sums_bytes())
             self.bf16 = bool(loaded.multiplies_bf16())
+            self.window_rows: int = loaded.window_rows()
         except AttributeError as error:
             raise KernelError(f"kernels: {file} is of another release") from error
 

@@ -6,7 +6,8 @@
 #include "call.h"
 #include "tiles.h"
 
-enum { ROWS = WIDTH == 16 ? 14 : 6, MOST_AT_ONCE = 8 };
+// Sums, three vectors of weights and what the places of one have read fit the registers.
+enum { ROWS = WIDTH == 16 ? 14 : WIDTH == 8 ? 9 : 6, MOST_AT_ONCE = 8 };
 
 typedef struct {
     const float *x, *weight, *bias;
@@ -77,6 +78,9 @@ INLINE void collect(const int R, const int is_max, const window_record *r,
 #define TILES(X, S)                                                                  \
     X(1, S) X(2, S) X(3, S) X(4, S) X(5, S) X(6, S) X(7, S) X(8, S) X(9, S) X(10, S)  \
     X(11, S) X(12, S) X(13, S) X(14, S)
+#elif WIDTH == 8
+#define TILES(X, S) \
+    X(1, S) X(2, S) X(3, S) X(4, S) X(5, S) X(6, S) X(7, S) X(8, S) X(9, S)
 #else
 #define TILES(X, S) X(1, S) X(2, S) X(3, S) X(4, S) X(5, S) X(6, S)
 #endif
@@ -141,3 +145,5 @@ void window(const void *record, const call *c, int64_t part, int64_t parts) {
             collected_tile(0, r, t, x, weight, out, from, to, runs);
     }
 }
+
+int64_t window_rows(void) { return ROWS; }

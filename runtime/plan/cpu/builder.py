@@ -52,7 +52,8 @@ class Builder:
         may_fault: bool = True,
         half: bool = False,
     ):
-        self.rows, self.threads, self.dots = library.rows, threads, library.dots
+        self.rows, self.window_rows = library.rows, library.window_rows
+        self.threads, self.dots = threads, library.dots
         self.readers, self.results = readers, results
         self.read = results.union(readers)
         self.steps: list[Step] = []

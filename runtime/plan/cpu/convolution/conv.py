@@ -456,8 +456,8 @@ def channelwise(
 ) -> None:  # fmt: skip
     """A convolution whose channels each have weights of their own."""
     need(not residual, "a sum behind a depthwise convolution")
-    rows = b.rows[1]
-    tiles = tiled(x.shape[0], w, rows, LANES, LANES, LANES, (LANES, 2 * LANES))
+    pitches = (LANES, 2 * LANES)
+    tiles = tiled(x.shape[0], w, b.window_rows, LANES, LANES, LANES, pitches)
     count = x.shape[1]
     act, low, high = node.act
     flops = 2 * node.result.size * taps

@@ -24,7 +24,7 @@ def pool(b: Builder, node: Node) -> None:
     kernel = tuple(size) if isinstance(size, tuple | list) else (size,) * rank
     w = window_of(node, kernel)
     source = b.spot(x, CHANNELS)
-    tiles = tiled(x.shape[0], w, b.rows[1], LANES, LANES, LANES)
+    tiles = tiled(x.shape[0], w, b.window_rows, LANES, LANES, LANES)
     nothing, scales = b.constant(constant([0])), node.options.get("scales")
     if scales is not None:
         scales = b.constant(scales.then(lambda a: _of_pixels(a, x.shape[0], tiles.to)))
