@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from burnish.codegen import architectures, passes, tensorflow
 from burnish.codegen.account import Account, Accounts
-from burnish.codegen.arrange import arrange
+from burnish.codegen.arrange import arrange, joined
 from burnish.codegen.errors import Explain, UsageError, about, silent, spelled
 from burnish.codegen.infer import infer as infer_modules
 from burnish.codegen.lift import lift
@@ -25,7 +25,7 @@ from burnish.codegen.output.ownership import SEAL, Settled, keeping, mark, settl
 from burnish.codegen.output.stored import stored
 from burnish.codegen.passes.quantized import quantized_layers
 from burnish.codegen.program import Plan, Program
-from burnish.codegen.readers import Source, read, valid_or_refused
+from burnish.codegen.readers import Source, parts_of, read, valid_or_refused
 from burnish.codegen.readers.expand import expand
 from burnish.codegen.readers.sizes.shapes import infer
 from burnish.codegen.render import Header, render
@@ -121,14 +121,28 @@ def planned(
     stage: Callable[[int], None] = lambda _: None,
 ) -> tuple[Program, Plan]:
     """Lower and arrange a model: one list of statements, and classes."""
-    tensorflow.rewrite_operators(source.model)
-    _quantized(source.model, options, explain)
-    expand(source.model, has_rule, explain)
-    tensorflow.write_scopes(source.model)
+    program, plan = _planned(source.model, options, explain, stage)
+    parts = {
+        name: _planned(part, options, explain)[1]
+        for name, part in parts_of(source.model).items()
+    }
+    return program, joined(plan, parts) if parts else plan
+
+
+def _planned(
+    model: ir.Model,
+    options: Options,
+    explain: Explain,
+    stage: Callable[[int], None] = lambda _: None,
+) -> tuple[Program, Plan]:
+    tensorflow.rewrite_operators(model)
+    _quantized(model, options, explain)
+    expand(model, has_rule, explain)
+    tensorflow.write_scopes(model)
     stage(1)
-    _simplify(source, explain, options.simplify)
+    _simplify(model, explain, options.simplify)
     stage(2)
-    program = lift(source.model, options.allow_unknown)
+    program = lift(model, options.allow_unknown)
     stage(3)
     return program, arrange(program, options.flat, explain)
 
@@ -206,9 +220,8 @@ def _quantized(model: ir.Model, options: Options, explain: Explain) -> None:
         explain(line)
 
 
-def _simplify(source: Source, explain: Explain, simplify: bool) -> None:
+def _simplify(model: ir.Model, explain: Explain, simplify: bool) -> None:
     """Passes, until the shapes that they make known lead to no other change."""
-    model = source.model
     accounts = Accounts(passes.places(model), near=explain is not silent)
     changed = passes.run(model, accounts, simplify=simplify)
     for _ in range(_ROUNDS):

@@ -7,6 +7,9 @@ loop below feeds it one token at a time:
     generate(model, ids, 20, do_sample=True, temperature=0.7, top_p=0.9)
     generate(model, ids, 20, compile=True)                    # see burnish.decoding
 
+`beam_search`, `greedy_search` and `sampling` are onnxruntime's operators of that name,
+which generated models call; `burnish.searches` has them.
+
 N batch, T time, H heads, D their size, V vocabulary.
 """
 
@@ -23,17 +26,21 @@ from burnish.caches import Cache, places
 from burnish.decoding import Decoder, is_on_cpu
 from burnish.errors import InputError
 from burnish.nn import Module
+from burnish.searches import beam_search, greedy_search, sampling
 from burnish.tensor import Tensor
 
 __all__ = [
     "Cache",
     "Decoder",
+    "beam_search",
     "check_choice",
     "drawn",
     "filtered",
     "follow",
     "generate",
+    "greedy_search",
     "places",
+    "sampling",
 ]
 
 

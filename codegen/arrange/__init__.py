@@ -5,6 +5,7 @@ Invariant: every phase but the needed ones is cosmetic: the numbers equal `--fla
 `pipeline` has the phases and their order.
 """
 
+from burnish.codegen.arrange.parts import joined
 from burnish.codegen.arrange.pipeline import arrange, finished
 
-__all__ = ["arrange", "finished"]
+__all__ = ["arrange", "finished", "joined"]

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Container, Iterable
 from keyword import iskeyword, issoftkeyword
 
-_TAKEN = frozenset({"self", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"})
+_TAKEN = frozenset(
+    {"self", "generation", "nn", "ops", "math", "Tensor", "Model", "WEIGHTS"}
+)
 _BUILTINS = frozenset(dir(builtins)) - {"input"}  # what many a model calls its own
 _IMPORTED = sys.stdlib_module_names | {"burnish", "cupy", "cupyx", "ml_dtypes", "numpy"}
 _LONGEST = 40

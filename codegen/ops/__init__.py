@@ -12,6 +12,7 @@ from burnish.codegen.ops import layers as layers
 from burnish.codegen.ops import media as media
 from burnish.codegen.ops import ml as ml
 from burnish.codegen.ops import quantized as quantized
+from burnish.codegen.ops import search as search
 from burnish.codegen.ops import sequence as sequence
 from burnish.codegen.ops import training as training
 from burnish.codegen.ops.rule.expressions import call as call

@@ -52,6 +52,7 @@ class ClassPlan:
     tied, with the path that each is tied to. divided: arguments, each with one that
     must divide it so many times. tower: classes of two towers are not merged.
     words: what the attributes that hold the class call it; none where the file does.
+    is_part: the model of a graph inside, whose inputs keep the file's names.
     inputs and `block.results` are what `forward` takes and returns.
     """
 
@@ -68,6 +69,7 @@ class ClassPlan:
     divided: list[tuple[str, str, int]] = field(default_factory=list)
     tower: str = ""
     words: list[str] = field(default_factory=list)
+    is_part: bool = False
 
     def calls(self) -> list[str]:
         """The functions and classes that its constructor calls, each once."""

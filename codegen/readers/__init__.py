@@ -17,12 +17,20 @@ import onnx_ir as ir
 from burnish.codegen.errors import ConversionError, Explain, ReadError, silent
 from burnish.codegen.readers import onnx
 from burnish.codegen.readers.detect import open_file
+from burnish.codegen.readers.microsoft.shared.searches import parts_of
 from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.tensors import FileTensor
 from burnish.codegen.search import identity
 from burnish.errors import BurnishError
 
-__all__ = ["FileTensor", "Source", "in_files", "read", "valid_or_refused"]
+__all__ = [
+    "FileTensor",
+    "Source",
+    "in_files",
+    "parts_of",
+    "read",
+    "valid_or_refused",
+]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from burnish.codegen.readers import microsoft, opset, proto
 from burnish.codegen.readers.checks import counts
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
+from burnish.codegen.readers.microsoft.shared import searches
 from burnish.codegen.readers.normal import normalize
 from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.sizes.carried import forget_changing
@@ -38,6 +39,8 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
         return opset.bring_up(model, declared, explain)
 
     def finish(model: ir.Model) -> None:
+        for part in searches.detach(model):
+            finish(part)
         microsoft.expand(model, explain)  # it reads weights of few bits
         rename_input_axes(model, explain)
         forget_changing(model, explain)

@@ -88,7 +88,10 @@ def render(
     )
 
 
-_OURS = frozenset(("Tensor", "nn", "ops", "self", "math"))
+_OURS = frozenset(("Tensor", "generation", "nn", "ops", "self", "math"))
+
+
+_IMPORTED = ("Tensor", "generation", "nn", "ops")
 
 
 def _types(plan: Plan, header: Header) -> dict[str, Annotations]:
@@ -112,7 +115,7 @@ def _imports(
             if "Tensor" in _target(*made, types[each.name])
         }
     used = {"nn"} | {name.partition(".")[0].partition("(")[0] for name in names}
-    burnish = [name for name in ("Tensor", "nn", "ops") if name in used] + [*more]
+    burnish = [name for name in _IMPORTED if name in used] + [*more]
     lines = ["import math"] if "math" in used else []
     lines += ["from typing import Any"] if "Any" in used else []
     lines += [""] if lines else []
@@ -149,7 +152,7 @@ def _class(
 ) -> ClassPage:
     roles = residuals(plan) | roles
     values = types.values if types else {}
-    body = forward(plan, header is not None, roles, values)
+    body = forward(plan, header is not None or plan.is_part, roles, values)
     names = body.names
     members = _in_order(plan.members, body.uses)
     own = bool(plan.block.results)  # else what it extends has a forward

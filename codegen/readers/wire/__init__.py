@@ -5,25 +5,13 @@ was cut out of it: references into the file, and arrays of attributes.
 Invariant: nothing is parsed twice, and the message says the same but for what is cut.
 """
 
-from burnish.codegen.readers.wire.elements import Table, table_of
-from burnish.codegen.readers.wire.fields import (
-    BYTES,
-    VARINT,
-    Buffer,
-    WireError,
-    fields,
-)
-from burnish.codegen.readers.wire.slim import SELF, TooManyError, slim
-
-__all__ = [
-    "BYTES",
-    "SELF",
-    "VARINT",
-    "Buffer",
-    "Table",
-    "TooManyError",
-    "WireError",
-    "fields",
-    "slim",
-    "table_of",
-]
+from burnish.codegen.readers.wire.elements import Table as Table
+from burnish.codegen.readers.wire.elements import table_of as table_of
+from burnish.codegen.readers.wire.fields import BYTES as BYTES
+from burnish.codegen.readers.wire.fields import VARINT as VARINT
+from burnish.codegen.readers.wire.fields import Buffer as Buffer
+from burnish.codegen.readers.wire.fields import WireError as WireError
+from burnish.codegen.readers.wire.fields import fields as fields
+from burnish.codegen.readers.wire.slim import SELF as SELF
+from burnish.codegen.readers.wire.slim import TooManyError as TooManyError
+from burnish.codegen.readers.wire.slim import slim as slim

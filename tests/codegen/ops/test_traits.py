@@ -50,16 +50,17 @@ def test_the_newest_rule_declares_what_happens_to_the_shape(
 #: Operators of ONNX whose results its own inference sizes, if anything can before the
 #: model runs, and of Burnish, which take the place of nodes with a shape.
 WITHOUT_TRANSFER = """
-    AdaptiveAveragePool AffineGrid BlackmanWindow Col2Im Compress ConcatFromSequence
-    Constant ConvInteger ConvTranspose CosineSimilarity DFT DeformConv DepthToSpace
-    Det DynamicTimeWarping Einsum GLU GlobalLpPool GridSample HammingWindow
-    HannWindow If ImageDecoder Loop LpPool MatMulInteger MaxRoiPool MaxUnpool
-    MelWeightMatrix Multinomial NonMaxSuppression NonZero OneHot Optional
-    OptionalGetElement OptionalHasElement PixelUnshuffle QLinearConv QLinearMatMul
-    RandomNormal RandomUniform Recurrent RecurrentCell RoiAlign STFT Scan SequenceAt
-    SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength
-    Shape Size SpaceToDepth SplitToSequence StandardDeviation StringNormalizer
-    StringSplit TfIdfVectorizer Tokenizer TopK Unique Upsample Variance
+    AdaptiveAveragePool AffineGrid BeamSearch BlackmanWindow Col2Im Compress
+    ConcatFromSequence Constant ConvInteger ConvTranspose CosineSimilarity DFT
+    DeformConv DepthToSpace Det DynamicTimeWarping Einsum GLU GlobalLpPool GreedySearch
+    GridSample HammingWindow HannWindow If ImageDecoder Loop LpPool MatMulInteger
+    MaxRoiPool MaxUnpool MelWeightMatrix Multinomial NonMaxSuppression NonZero OneHot
+    Optional OptionalGetElement OptionalHasElement PixelUnshuffle QLinearConv
+    QLinearMatMul RandomNormal RandomUniform Recurrent RecurrentCell RoiAlign STFT
+    Sampling Scan SequenceAt SequenceConstruct SequenceEmpty SequenceErase
+    SequenceInsert SequenceLength Shape Size SpaceToDepth SplitToSequence
+    StandardDeviation StringNormalizer StringSplit TfIdfVectorizer Tokenizer TopK Unique
+    Upsample Variance
 """
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_type_hints
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.errors import WHY_NOT
+
 DOMAIN = "com.microsoft"
 END = np.iinfo(np.int64).max
 """The end of an axis, as Slice has it."""
@@ -227,7 +229,8 @@ def _no_body(node: ir.Node) -> str:
     graphs = [a.name for a in node.attributes.values() if isinstance(a.value, ir.Graph)]
     if not graphs:
         return "onnxruntime's own; convert the file before its optimisation"
-    return (
+    reason = node.meta.get(WHY_NOT)
+    return (f"{reason}; " if reason else "") + (
         f"it calls the networks in its attributes {', '.join(map(repr, graphs))}: save "
         "each as a model of its own, as docs/troubleshooting.md shows, and generate "
         "from that"
