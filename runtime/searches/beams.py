@@ -87,7 +87,7 @@ def beam_search(
     beams = _Beams(len(ids), count, length_penalty, early_stopping, eos, pad)
     every_score = []
     while every.shape[1] < max_length:
-        scores = log_softmax(steps.logits()[:, : vocab_size or None])
+        scores = log_softmax(steps.logits(vocab_size))
         rules.apply(scores, every, every.shape[1] == prompt)
         scores = scores.reshape(len(ids), count, -1) + sums[..., None]
         every_score.append(scores)

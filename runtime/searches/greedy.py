@@ -144,7 +144,7 @@ def _followed(
     sequences[:, : ids.shape[1]] = ids
     ended = np.zeros(len(ids), bool)
     for length in range(ids.shape[1], max_length):
-        scores = steps.logits()[:, : vocab_size or None]
+        scores = steps.logits(vocab_size)
         rules.apply(scores, sequences[:, :length], length == ids.shape[1])
         tokens = choose(scores)
         ended |= tokens == rules.eos

@@ -48,13 +48,13 @@ class DecoderOnly:
         empty = np.zeros((2, len(ids), heads, 0, size), np.float32)
         self.past = [Tensor(empty, device=device)] * layers
 
-    def logits(self) -> np.ndarray:
-        """Logits (N, V) of the last position."""
+    def logits(self, words: int) -> np.ndarray:
+        """Logits (N, V) of the last position; words: V, where they are padded."""
         given = (self.ids, self.positions, self.mask)
         ids = (Tensor(each.astype(np.int32), device=self.device) for each in given)
         logits, *self.past = self.called(*ids, *self.past)
         self.called = self.decoder
-        return _last(logits)
+        return _cut(_last(logits), words)
 
     def follow(self, tokens: np.ndarray, rows: np.ndarray | None = None) -> None:
         """Go on with tokens (N,), each behind the past of one of the rows."""
@@ -113,16 +113,16 @@ class EncoderDecoder:
         self.outside = [_repeated(given[1], beams), *hidden]
         self.cross = cross
 
-    def logits(self) -> np.ndarray:
-        """Logits (N, V) of the last position."""
+    def logits(self, words: int) -> np.ndarray:
+        """Logits (N, V) of the last position; words: V, where they are padded."""
         if self.first is not None:
             made, self.first = self.first, None
-            return made
+            return _cut(made, words)
         ids = Tensor(
             self.ids if self.takes_all else self.ids[:, -1:], device=self.device
         )
         logits, *self.past = self.decoder(ids, *self.outside, *self.past, *self.cross)
-        return _last(logits)
+        return _cut(_last(logits), words)
 
     def follow(self, tokens: np.ndarray, rows: np.ndarray) -> None:
         """Go on with tokens (N,), each behind the past of one of the rows."""
@@ -132,6 +132,10 @@ class EncoderDecoder:
 
 def _last(logits: Tensor) -> np.ndarray:
     return np.array(logits[:, -1].numpy(), np.float32)
+
+
+def _cut(logits: np.ndarray, words: int) -> np.ndarray:
+    return logits[:, :words] if words else logits
 
 
 def _repeated(x: Tensor, times: int) -> Tensor:

@@ -28,6 +28,7 @@ from burnish.kernels import direct
 from tests.codegen.readers.test_microsoft import CASES, SPARSE
 from tests.codegen.readers.test_microsoft_formulas import FORMULAS
 from tests.conformance.runner import exclusions, plain
+from tests.conformance.searches import SEARCHES
 from tests.conformance.small import SMALL
 from tests.harness.alone import run
 from tests.harness.imported import load_class
@@ -93,6 +94,7 @@ def chosen() -> dict[str, tuple[onnx.ModelProto, list[Any]]]:
     """A model and its inputs for each operator, by the operator."""
     found = of_node_cases()
     found |= {name: (small.model, small.inputs) for name, small in SMALL.items()}
+    found |= SEARCHES
     alone = (made for made, _ in FORMULAS.values())
     for model, inputs in (*CASES, *SPARSE, *alone):
         found.setdefault(f"{DOMAIN}.{model.graph.name}", (model, inputs))
