@@ -108,8 +108,13 @@ def passed(*numbers: Any) -> tuple[Any, ...]:
 
 
 def by_value(array: np.ndarray[Any, Any]) -> Any:
-    """A contiguous array as one structure, which a kernel is passed by value."""
-    return passed(array.reshape(-1).view(_structure(array.nbytes)))[0]
+    """A contiguous array as an argument of launches: one structure, by value."""
+    return passed(structure(array))[0]
+
+
+def structure(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A contiguous array as one structure."""
+    return array.reshape(-1).view(_structure(array.nbytes))
 
 
 @functools.cache

@@ -97,7 +97,14 @@ def test_one_kernel_where_parts_are_fast(monkeypatch, capability, size, is_one):
     monkeypatch.setitem(sys.modules, "cupy", fake)
     monkeypatch.setattr(kernels, "_in_packs", lambda array: True)
     made = []
-    monkeypatch.setattr(kernels, "kernel", lambda template, **_: made.append(template))
+
+    def kernel(template, **_):
+        made.append(template)
+        return SimpleNamespace(kernel=None)
+
+    monkeypatch.setattr(kernels, "kernel", kernel)
+    for name in ("passed", "by_value"):
+        monkeypatch.setattr(kernels, name, lambda *numbers: numbers)
     q = np.zeros((2, 3, 70, size), np.float32)
     run = kernels._in_one(q, q, q, None, ("", (0, 0, 0, 0)), 0.3, False)
     assert (run is not None) is is_one

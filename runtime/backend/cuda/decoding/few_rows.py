@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnish.backend.cuda.decoding import overlap
-from burnish.backend.cuda.kernels import ELEMENTS, by_value, kernel
+from burnish.backend.cuda.kernels import ELEMENTS, kernel, structure
 
 _NOTHING = np.uint64(0)
 MATRIX = 2
@@ -94,7 +94,7 @@ def product(
     columns = first.outs if gated else sum(w.outs for w in weights)
     y = cupy.ndarray((rows, columns), out)
     x = _read_in_packs(x)
-    given = by_value(np.array([_record(w) for w in weights], np.int64))
+    given = structure(np.array([_record(w) for w in weights], np.int64))
     setting: dict[str, Any] = {
         "wide": "float",
         "weights": first.kind,
