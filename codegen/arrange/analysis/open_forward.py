@@ -102,7 +102,8 @@ class _Opener:
     ) -> Expression:
         """A hole for a number; 1 is none unless it has a rank, -1 and 0 never are."""
         if isinstance(value, Literal) and type(value.value) is int:
-            if value.value in (-1, 0) or (value.value == 1 and not rank):
+            pads = name == _WORDS["pad_width"]
+            if value.value in (-1, 0) or (value.value == 1 and not rank and not pads):
                 return value
             return self._open(Slot("", name, place, call=call, rank=rank), value.value)
         return self.visit(value)
