@@ -10,6 +10,7 @@ from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
 from burnish.codegen.arrange.merge.optional_parts import Choices, OptionalPart, parts_of
 from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
 from burnish.codegen.names.identifier import Identifier, free
+from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import (
     Assign,
     BinOp,
@@ -22,9 +23,11 @@ from burnish.codegen.program import (
     Name,
     SelfAttr,
     Value,
+    every_expression,
     walk,
 )
 
+_ACTIVATIONS = functions(Trait.ACTIVATION)
 _FEW = 3
 """Up to this many statements are named by their operators, more by their members."""
 
@@ -147,6 +150,8 @@ def _name(parts: list[OptionalPart], inputs: list[Value]) -> str:
                 case Assign(expression=BinOp(operator="+", left=left, right=right)):
                     if all(isinstance(side, Value) for side in (left, right)):
                         return "residual"
+    if len(members) > 1 and any(_activates(part.run) for part in parts if part.run):
+        return "act"
     for part in parts:
         if part.member:
             return part.member
@@ -164,6 +169,15 @@ def _name(parts: list[OptionalPart], inputs: list[Value]) -> str:
                 case Assign(expression=Call(function=function)):
                     return function.rpartition(".")[2]
     return "full"
+
+
+def _activates(run: If) -> bool:
+    """Whether the optional part applies an activation, and may scale it."""
+    return any(
+        isinstance(e, Call) and e.function in _ACTIVATIONS
+        for s in run.then.statements
+        for e in every_expression(s)
+    )
 
 
 def _looks_up(run: If, members: Sequence[str]) -> bool:
