@@ -1,8 +1,8 @@
-"""Tandem repeats: subsequences that follow themselves several times."""
+"""Repeats in a sequence: in a row (tandem repeats), or apart from each other."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -90,4 +90,20 @@ def places_of(sequence: Sequence[int], word: Sequence[int]) -> list[int]:
         if start > behind and list(sequence[start : start + len(word)]) == list(word):
             found.append(start)
             behind = start + len(word) - 1
+    return found
+
+
+def recurring(sequence: Sequence[int], longest: int) -> list[tuple[int, list[int]]]:
+    """Words of two places or more that recur without being a run.
+
+    The length of each and its positions, without overlap. Linear in the sequence.
+    """
+    found: list[tuple[int, list[int]]] = []
+    for length in range(2, longest + 1):
+        starts: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for start in range(len(sequence) - length + 1):
+            places = starts[tuple(sequence[start : start + length])]
+            if not places or start >= places[-1] + length:
+                places.append(start)
+        found += [(length, places) for places in starts.values() if len(places) > 1]
     return found

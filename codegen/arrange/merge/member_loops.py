@@ -16,6 +16,7 @@ from burnish.codegen.arrange.rerolling.members import (
     looped,
     looped_in_part,
     looped_together,
+    on_demand,
 )
 from burnish.codegen.arrange.scopes.group_kind import singular
 from burnish.codegen.errors import Explain
@@ -79,6 +80,8 @@ def with_loops(plan: ClassPlan, explain: Explain) -> ClassPlan:
         block = None
         if len(family.paths) >= _least(family.item):
             block = looped(plan.block, [_row(family)])
+            if block is None and family.first < 0:
+                block = looped(on_demand(plan.block), [_row(family)])
         if block is None:
             left.append(family)
             continue

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burnish.codegen.arrange.recover.excitation import EXCITE
-from burnish.codegen.arrange.recover.units import Unit
+from burnish.codegen.arrange.recover.units import BRANCHES, Unit
 from burnish.codegen.names.identifier import Identifier
+from burnish.codegen.program import Flow
 
 
 @dataclass
@@ -19,16 +20,26 @@ class Stage:
     name: str = ""
 
 
-def stages(units: Sequence[Unit]) -> list[tuple[Stage, bool]]:
-    """The units by the lists that hold them; whether the stage is a list."""
+def stages(units: Sequence[Unit], flow: Flow) -> list[tuple[Stage, bool]]:
+    """The units by the lists that hold them; whether the stage is a list.
+
+    A list ends behind a unit whose result is read by more than the next one.
+    """
+    following = {(unit.start, unit.kind): unit for unit in units}
+    linked = {
+        after
+        for unit in units
+        for after in [following.get((unit.end, unit.kind))]
+        if after is not None and not _is_apart(unit, after, flow)
+    }
     rows: list[list[Unit]] = []
-    ends: dict[tuple[int, str], list[Unit]] = {}
     for unit in units:
-        row = ends.pop((unit.start, unit.kind), None)
-        if row is None or _is_apart(row[-1], unit):
-            rows.append(row := [])
-        row.append(unit)
-        ends[unit.end, unit.kind] = row
+        if unit in linked:
+            continue
+        row = [unit]
+        while (after := following.get((row[-1].end, row[-1].kind))) in linked:
+            row.append(after)
+        rows.append(row)
     stages = [Stage(part) for row in rows for part in _by_size(row)]
     lists = [stage for stage in stages if len(stage.units) > 1]
     for number, stage in enumerate(lists, 1):
@@ -43,10 +54,17 @@ def stages(units: Sequence[Unit]) -> list[tuple[Stage, bool]]:
     return [(stage, len(stage.units) > 1) for stage in stages]
 
 
-def _is_apart(before: Unit, unit: Unit) -> bool:
-    """Whether a module that has a name already is between two units."""
-    ends = (before.segments[-1].exit, unit.segments[0].entry)
-    return None not in ends and ends[0] is not ends[1]
+def _is_apart(before: Unit, unit: Unit, flow: Flow) -> bool:
+    """Whether two units in a row are no neighbours in a list.
+
+    A module that has a name already may be between them, or the first one's result is
+    read elsewhere, too. Units side by side read one value.
+    """
+    entry, end = unit.segments[0].entry, before.segments[-1].exit
+    if end is None or unit.start >= BRANCHES:
+        return False
+    is_next = entry is None or entry is end
+    return not is_next or flow.is_read_outside(end, {*unit.statements})
 
 
 def _word(stage: Stage) -> str:

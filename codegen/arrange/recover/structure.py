@@ -30,6 +30,7 @@ from burnish.codegen.arrange.recover.units import (
     LEAST,
     Unit,
     in_program_order,
+    number_branches,
     repeated_regions,
     repeated_units,
     single_motifs,
@@ -83,6 +84,7 @@ def units_of(cuts: Cuts) -> list[Unit]:
     taken = {s for unit in best for s in unit.statements}
     rest = [s for s in cuts.statements if s not in taken]
     inside = any(_conv_blocks(unit, cuts.flow) for unit in best)
+    number_branches(best, cuts)
     motifs = single_motifs(cuts, rest, known=inside)
     return in_program_order([*best, *motifs], cuts.statements)
 
@@ -91,7 +93,7 @@ def scoped(cuts: Cuts, units: list[Unit], explain: Explain) -> dict[int, str]:
     """Give the units' statements scopes; the names of layers in them, by their ids."""
     roles = Roles(cuts.flow)
     names: dict[int, str] = {}
-    for stage, numbered in stages(units):
+    for stage, numbered in stages(units, cuts.flow):
         read = dict.fromkeys(unit.weights() for unit in stage.units)
         modules = {weights: number for number, weights in enumerate(read)}
         for unit in stage.units:

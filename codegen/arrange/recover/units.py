@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from burnish.codegen.arrange.analysis.structural_hash import (
     outline,
     outline_of_any_size,
 )
-from burnish.codegen.arrange.analysis.tandem_repeats import Run, best_run, places_of
+from burnish.codegen.arrange.analysis.tandem_repeats import (
+    Run,
+    best_run,
+    places_of,
+    recurring,
+)
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.layer_roles import SEPARABLE_KINDS, Roles
 from burnish.codegen.arrange.recover.motifs import (
@@ -28,10 +33,16 @@ from burnish.codegen.program import Flow, Statement, Value
 _REACHES = (4, 8, 16, 32)
 _BESIDE = 1 << 20
 """Places of units in branches start here, behind those of the graph's segments."""
+BRANCHES = 1 << 22
+"""Places of units side by side that are one list start here, behind all others."""
+_LEAST_BRANCHES = 3
+"""So many units side by side are a list."""
 LEAST = 2
 """Dense layers of a unit; a module around a single layer only hides it."""
 _CLASS = 4
 """How many statements a class has to save: what its own lines are worth."""
+_APART = 8
+"""The most segments of a word that recurs without being a run."""
 
 
 @dataclass(eq=False)
@@ -74,7 +85,9 @@ def repeated_units(cuts: Cuts, roles: Roles) -> list[Unit]:
         tried.add(cut)
         segments = _parts(plain, cuts.flow)
         for word, worth in ((_kind_or_form, 5), (_form, 4)):
-            units = _units(segments, [word(segment, roles) for segment in segments])
+            units = _units(
+                segments, [word(segment, roles) for segment in segments], cuts.flow
+            )
             if (saved := _saved(units) * worth) > most:  # kinds may still become one
                 best, most, chosen = units, saved, segments
     best = _without_variants(best, cuts.statements)
@@ -105,7 +118,7 @@ def repeated_regions(cuts: Cuts, roles: Roles, rest: Sequence[Statement]) -> lis
         parts = _parts(chain, cuts.flow)
         segments += [*parts, Segment()]
         words += [*(_form(part, roles) for part in parts), object()]
-    found = _units(segments, words)
+    found = _units(segments, words, cuts.flow)
     taken: set[Statement] = set()
     kept: list[Unit] = []
     for unit in sorted(found, key=lambda unit: -len(unit.statements)):
@@ -119,6 +132,51 @@ def repeated_regions(cuts: Cuts, roles: Roles, rest: Sequence[Statement]) -> lis
     for unit in kept:
         unit.start += _BESIDE
     return _without_variants(kept, cuts.statements)
+
+
+def number_branches(units: Sequence[Unit], cuts: Cuts) -> None:
+    """Let units of one form that read one value side by side be neighbours.
+
+    Three or more, in the order in which their results are read.
+    """
+    place = {s: i for i, s in enumerate(cuts.statements)}
+    rows: dict[tuple[Value | None, object], list[Unit]] = defaultdict(list)
+    for unit in units:
+        form = outline_of_any_size(unit.statements)
+        if (entry := _only_entry(unit, cuts.flow)) is not None:
+            rows[entry, form].append(unit)
+    start = BRANCHES
+    for (_, form), row in rows.items():  # a chain of two in each branch is its own list
+        chained = any((unit.segments[-1].exit, form) in rows for unit in row)
+        if len(row) < _LEAST_BRANCHES or chained:
+            continue
+        row.sort(key=lambda unit: min(_reads_of(unit, cuts.flow, place)))
+        for unit in row:
+            unit.start = start
+            start = unit.end
+        start += 1
+
+
+def _only_entry(unit: Unit, flow: Flow) -> Value | None:
+    """The only tensor that a unit reads, where others read its result."""
+    inside = {*unit.statements}
+    read = {v for s in inside for v in flow.reads[s] if not v.host}
+    entries = [v for v in read if flow.maker.get(v) not in inside]
+    return entries[0] if len(entries) == 1 and _readers(unit, flow) else None
+
+
+def _reads_of(
+    unit: Unit, flow: Flow, place: Mapping[Statement, int]
+) -> Iterator[tuple[int, int]]:
+    """Where a unit's result is read: the statement's place, and the operand's."""
+    end = unit.segments[-1].exit
+    for reader in _readers(unit, flow):
+        yield place[reader], [*flow.reads[reader]].index(end)
+
+
+def _readers(unit: Unit, flow: Flow) -> Sequence[Statement]:
+    end = unit.segments[-1].exit
+    return () if end is None else flow.readers.get(end, ())
 
 
 def single_motifs(
@@ -164,7 +222,7 @@ def _sizes(value: Value | None) -> tuple[object, ...]:
     return () if value is None or value.shape is None else value.shape
 
 
-def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
+def _units(segments: list[Segment], words: list[object], flow: Flow) -> list[Unit]:
     """The modules among the segments, in their order."""
     numbers: dict[object, int] = {}
     sequence = [numbers.setdefault(word, len(numbers)) for word in words]
@@ -194,6 +252,11 @@ def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
                 take(place, run.period, len(places))
             else:
                 sequence[place] = used = used + 1
+    for word, places in _apart(segments, sequence, flow):
+        left = [p for p in places if sequence[p : p + len(word)] == word]
+        if len(left) > 1 and not (len(set(word)) == 1 and word[0] in little):
+            for place in left:
+                take(place, len(word), len(left))
     counted = Counter(sequence)
     for place, segment in enumerate(segments):
         times = counted[sequence[place]]
@@ -201,6 +264,37 @@ def _units(segments: list[Segment], words: list[object]) -> list[Unit]:
             units.append(Unit(place, [segment], times=times))
     units.sort(key=lambda unit: unit.start)
     return units
+
+
+def _apart(
+    segments: Sequence[Segment], sequence: Sequence[int], flow: Flow
+) -> list[tuple[Sequence[int], list[int]]]:
+    """Words that recur apart from each other, and their places.
+
+    Those that save most go first. Each is worth a class, and gives one value alone.
+    """
+    found: list[tuple[int, Sequence[int], list[int]]] = []
+    for length, places in recurring(sequence, _APART):
+        kept = [p for p in places if _gives_one(segments[p : p + length], flow)]
+        if len(kept) < 2:
+            continue
+        part = segments[kept[0] : kept[0] + length]
+        lines = (len(kept) - 1) * sum(len(s.statements) for s in part)
+        if lines > _CLASS and _is_enough(part):
+            found.append((lines, sequence[kept[0] : kept[0] + length], kept))
+    found.sort(key=lambda each: (-each[0], -len(each[1]), each[2]))
+    return [(word, places) for _, word, places in found]
+
+
+def _gives_one(part: Sequence[Segment], flow: Flow) -> bool:
+    """Whether only the last value of segments in a row is read by others."""
+    inside = {s for segment in part for s in segment.statements}
+    end = part[-1].exit
+    return end is not None and not any(
+        target is not end and flow.is_read_outside(target, inside)
+        for statement in inside
+        for target in statement.targets
+    )
 
 
 def _is_enough(segments: Sequence[Segment]) -> bool:

@@ -23,7 +23,9 @@ from burnish.codegen.program import (
     Statement,
     Subscript,
     Value,
+    demand_order,
     every_expression,
+    operands,
 )
 
 Path = tuple[str | int, ...]
@@ -63,15 +65,17 @@ class Row:
 def looped_in_part(block: Block, row: Row) -> Block | None:
     """The block with a loop over a list's items but for the first, the last, or both.
 
-    Sums are computed as soon as their terms are there, which is in the loop.
+    Sums are computed as soon as their terms are there, which is in the loop; else each
+    call is right before what reads its result.
     """
-    soon, count = _sums_soon(block), len(row.paths)
-    for start, stop in ((1, count), (0, count - 1), (1, count - 1)):
-        if stop - start < _LEAST:
-            continue
-        found = looped(soon, [row.part(start, stop)])
-        if found is not None:
-            return found
+    count = len(row.paths)
+    for order in (_sums_soon(block), on_demand(block)):
+        for start, stop in ((1, count), (0, count - 1), (1, count - 1)):
+            if stop - start < _LEAST:
+                continue
+            found = looped(order, [row.part(start, stop)])
+            if found is not None:
+                return found
     return None
 
 
@@ -117,6 +121,15 @@ def _parts(count: int) -> Iterator[tuple[int, int]]:
 
 def _counts_up(calls: Sequence[int]) -> bool:
     return bool(calls) and min(calls) >= 0 and sorted(set(calls)) == list(calls)
+
+
+def on_demand(block: Block) -> Block:
+    """The block with each statement right before the first one that needs it."""
+    flow = Flow(block)
+    results = operands(Block([], block.results))
+    ends = [flow.maker[v] for v in results if v in flow.maker]
+    order = demand_order([*ends, *block.statements], flow.makers)
+    return Block([*order], block.results)
 
 
 def _sums_soon(block: Block) -> Block:

@@ -1,8 +1,8 @@
-"""Which word of a sequence of segments becomes a module."""
+"""Which words of a sequence of segments become modules."""
 
 import pytest
 
-from burnish.codegen.arrange.analysis.tandem_repeats import best_run
+from burnish.codegen.arrange.analysis.tandem_repeats import best_run, recurring
 
 CASES = {
     "nothing repeats": ("abcd", None),
@@ -21,3 +21,19 @@ def test_best_run(sequence, word):
     run = best_run([ord(each) for each in sequence], weights)
     found = None if run is None else sequence[run.start : run.start + run.period]
     assert found == word
+
+
+APART = {
+    "nothing recurs": ("abcd", []),
+    "a word with others between": ("xabyabz", [("ab", 2)]),
+    "none overlap": ("aaaaa", [("aa", 2)]),
+    "longer words too": ("abcxabc", [("ab", 2), ("bc", 2), ("abc", 2)]),
+    "none is longer than asked": ("abcdxabcd", [("ab", 2), ("bc", 2), ("cd", 2)]),
+}
+
+
+@pytest.mark.parametrize(("sequence", "words"), APART.values(), ids=APART)
+def test_recurring(sequence, words):
+    longest = 2 if sequence.startswith("abcd") else 3
+    found = recurring([ord(each) for each in sequence], longest)
+    assert [(sequence[p[0] : p[0] + n], len(p)) for n, p in found] == words

@@ -83,6 +83,17 @@ def _few_bare() -> str:
     return "\n".join([weights, *head[:2], f"input x{made}", first, second, bare])
 
 
+def _two_heads() -> str:
+    """Two equal branches without scopes that read one value."""
+    steps: list[Step] = [*_MLP, "ops.sin({x})", "ops.exp({x})", "ops.neg({x})"]
+    text = chain([("a", 4, 4), "ops.relu({x})"], steps, steps, scope="")
+    first, second = 2 + len(steps), 2 + 2 * len(steps)
+    text = text.replace(f"(v{first})\n", "(v2)\n", 1)
+    made, end = text.split(f"return v{second}")
+    both = f"y: float32[batch, 4] = ops.maximum(v{first}, v{second})"
+    return f"{made}{both}\nreturn y{end}"
+
+
 def _buffer(*numbers: float) -> Weight:
     array = np.array(numbers, np.float32)
     return Weight("table", "float32", array.shape, lambda: array, trained=False)
@@ -159,6 +170,12 @@ ARRANGING = (
         1,
         "a class around a single layer",
         lambda: "class Block" in source(chain(*[_SMALL * 2] * 3, scope="")),
+    ),
+    Threshold(
+        "arrange.recover.units._LEAST_BRANCHES",
+        2,
+        "a list of the two heads of a model",
+        lambda: "self.blocks" in source(_two_heads()),
     ),
     Threshold(
         "arrange.recover.motifs._BLOCKS",
