@@ -16,6 +16,7 @@ from burnish import ops
 OPERATORS = frozenset(vars(ops)["__all__"])
 """The operators' names, of which a process has imported some."""
 _TENSORFLOW = re.compile(r".*(:\d+|__\d+)$")
+_TFLITE = re.compile(r"[^;]*/[^;]*(;[^;]*/[^;]*)+")
 _EXPORTERS = re.compile(r"val_\d|onnx::|scalar_tensor|[a-z]+(\d+_\d+)?_cast(_\d+)?$")
 _PADDLES = re.compile(r"\w+_\d+\.[bw]_\d+", re.ASCII)
 #: Values that Paddle2ONNX made: "p2o.pd_op.reshape.0.0", "auto.cast.3".
@@ -93,6 +94,14 @@ def is_torch_exporters(name: str) -> bool:
 def is_tensorflows(name: str) -> bool:
     """Whether it is a name such as TensorFlow's exporter counts: "dense/MatMul:0"."""
     return _TENSORFLOW.match(name) is not None
+
+
+def is_tflites(name: str) -> bool:
+    """Whether TFLite joined it of several operators' names: "scale/Const;scale/mul".
+
+    What has a variable among them is a weight: "conv/Conv2D;conv/ReadVariableOp".
+    """
+    return _TFLITE.fullmatch(name) is not None and "ReadVariableOp" not in name
 
 
 def is_paddles_parameter(name: str) -> bool:

@@ -23,6 +23,8 @@ _COPY = "burnish.copy"
 _NUMBERED = re.compile(r"[a-z]?_?\d+$")
 _CONSTANT = re.compile(r"/(.+/)?Constant(_\d+)?_output_\d+")
 """Names of torch's older exporter for Constants that tools store as weights."""
+_PICKED = re.compile(r"/(.+/)?(Gather|Slice|Squeeze)(_\d+)?_output_\d+")
+"""Names of single elements that a tool folded: the stride of a detector's level."""
 _BUFFERS = re.compile(r"(.*\.)?((original_)?inv_freq|position_ids|\w+_buffer)$")
 _OF_LAYERS = re.compile(
     r"weight|bias|running_(mean|var)|in_proj_(weight|bias)|bias_[kv]"
@@ -190,11 +192,15 @@ def _is_exporters(value: ir.Value, tensor: ir.TensorProtocol) -> bool:
         users = {node.op_type for node, _ in value.uses()}
         if tensor.size == 1 or (users and users <= _SUMS):
             return True
+    if len(tensor.shape) == 0 and _PICKED.fullmatch(value.name or ""):
+        return True
     if tensor.size == 1 and _is_paddles_factor(value):
         return True
     counted = _NUMBERED.match(value.name or "") is not None
     if len(tensor.shape) == 0 and (
-        counted or authorship.is_tensorflows(value.name or "")
+        counted
+        or authorship.is_tensorflows(value.name or "")
+        or authorship.is_tflites(value.name or "")
     ):
         return True
     if authorship.is_tensorflows(value.name or "") and _is_round(tensor):

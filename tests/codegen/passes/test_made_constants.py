@@ -21,6 +21,27 @@ def test_zeros_that_no_author_named_are_a_number(name: str) -> None:
     assert "Param" not in text
 
 
+ONE_NUMBER = [
+    # name, whether it is a parameter
+    ("/head/Squeeze_1_output_0", False),  # PyTorch's, folded by another tool
+    ("/head/Exp_output_0", True),  # of a parameter, where a tool has folded it
+    ("head/mul/y;head/mul", False),  # TFLite's
+    ("head/scale/ReadVariableOp;head/mul", True),
+    ("scale", True),
+]
+
+
+@pytest.mark.parametrize(("name", "trains"), ONE_NUMBER)
+def test_one_number_that_an_exporter_named_is_no_parameter(
+    name: str, trains: bool
+) -> None:
+    text = check_source(
+        graph([node("Mul", ["x", name], "y")], {name: np.float32(8)}, x=(2, 4))
+    )
+    assert ("nn.Param" in text) is trains
+    assert ("x * 8.0" in text) is not trains
+
+
 def test_zeros_that_widen_stay_a_table() -> None:
     text = check_source(
         graph(
