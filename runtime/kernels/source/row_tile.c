@@ -18,6 +18,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
     const float *third[(MOST_PIXELS + 2) / 3];  // three rows share a pointer
     UNROLLED for (int r = 0; r < R; r += 3)
         third[r / 3] = p->x + only->x + p->from[0] + r * pitch;
+    UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+        sums[r][j] = (vec){0};
     ask_for_results(R, NR, p);
     for (int64_t done = 0; done < length; done += SUMMED) {
         const int64_t some = length - done < SUMMED ? length - done : SUMMED;
@@ -33,13 +35,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             }
             UNROLLED for (int r = 0; r < R; r += 3) third[r / 3]++;
         }
-        if (!done) {
-            UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-                sums[r][j] = acc[r][j];
-        } else {
-            UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-                sums[r][j] += acc[r][j];
-        }
+        UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
+            sums[r][j] += acc[r][j];
     }
     add_bias(R, NR, sums, p);
     leave(R, NR, sums, p);
