@@ -174,7 +174,10 @@ class _Finder:
         return None
 
     def _joined(self, node: ast.BoolOp) -> str | None:
-        """Simplify `and` and `or` by operands of known truth."""
+        """Simplify `and` and `or` by operands of known truth.
+
+        The last may be what they give, `x or None`: it stays, if it is no bool.
+        """
         decides = isinstance(node.op, ast.Or)
         kept: list[ast.expr] = []
         for value in node.values:
@@ -183,6 +186,8 @@ class _Finder:
             elif bool(value.value) is decides:
                 kept.append(value)
                 break
+            elif value is node.values[-1] and not isinstance(value.value, bool):
+                kept.append(value)
         if len(kept) == len(node.values):
             return None
         if not kept:

@@ -16,6 +16,7 @@ from burnish.codegen.errors import ConversionError
 from burnish.codegen.model_gen import ModelGen
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.codegen.standalone import standalone
+from burnish.codegen.standalone.fold import folded
 from burnish.codegen.standalone.layout import broken
 from burnish.kernels import direct
 from burnish.models._gallery import BY_MODULE, ENTRIES, Entry
@@ -277,3 +278,21 @@ def test_lines_that_names_made_too_long_are_broken(text, count):
     assert ast.unparse(ast.parse(text)) == ast.unparse(
         ast.parse("\n".join(line.removeprefix(pad) for line in lines))
     )
+
+
+@pytest.mark.parametrize(
+    ("expression", "folds_to"),
+    [
+        ("x or None", "x or None"),
+        ("x or 0", "x or 0"),
+        ("x and 1", "x and 1"),
+        ("x or None or y", "x or y"),
+        ("None or x", "x"),
+        ("x or flag", "x"),
+        ("flag or x", "x"),
+        ("x and flag", "x and False"),
+    ],
+)
+def test_what_is_known_folds(expression: str, folds_to: str) -> None:
+    """flag is False; x may be 0, which `or` does not give."""
+    assert folded(f"y = {expression}\n", {"flag": False}) == f"y = {folds_to}\n"
