@@ -169,9 +169,9 @@ def _reads_of(
     unit: Unit, flow: Flow, place: Mapping[Statement, int]
 ) -> Iterator[tuple[int, int]]:
     """Where a unit's result is read: the statement's place, and the operand's."""
-    end = unit.segments[-1].exit
     for reader in _readers(unit, flow):
-        yield place[reader], [*flow.reads[reader]].index(end)
+        operands = [*map(id, flow.reads[reader])]
+        yield place[reader], operands.index(id(unit.segments[-1].exit))
 
 
 def _readers(unit: Unit, flow: Flow) -> Sequence[Statement]:
@@ -252,11 +252,11 @@ def _units(segments: list[Segment], words: list[object], flow: Flow) -> list[Uni
                 take(place, run.period, len(places))
             else:
                 sequence[place] = used = used + 1
-    for word, places in _apart(segments, sequence, flow):
-        left = [p for p in places if sequence[p : p + len(word)] == word]
-        if len(left) > 1 and not (len(set(word)) == 1 and word[0] in little):
+    for apart, places in _apart(segments, sequence, flow):
+        left = [p for p in places if sequence[p : p + len(apart)] == apart]
+        if len(left) > 1 and not (len(set(apart)) == 1 and apart[0] in little):
             for place in left:
-                take(place, len(word), len(left))
+                take(place, len(apart), len(left))
     counted = Counter(sequence)
     for place, segment in enumerate(segments):
         times = counted[sequence[place]]
