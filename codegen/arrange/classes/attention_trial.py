@@ -390,11 +390,10 @@ def _input(
     if value.host or value.shape is None or None in value.shape:
         raise Untried(value.hint)
     shape = [sizes[d] if isinstance(d, str) else d or 0 for d in value.shape]
+    drawn: np.ndarray = _random(rng, shape) * scale
     if value.dtype == "bool":
-        drawn = rng.random(shape) < _MASKED
+        drawn = np.asarray(rng.random(shape) < _MASKED)
         drawn[..., 0] = False
-    else:
-        drawn = _random(rng, shape) * scale
     if whole_rows:  # every other one
         drawn.reshape(-1, *shape[-1:])[::2] = value.dtype == "bool"
     return Tensor(drawn)
