@@ -23,6 +23,7 @@ from burnish.profiling.shown import text
 from burnish.profiling.spans import Kind, Span
 from burnish.profiling.trace import save
 from burnish.profiling.watching import around
+from burnish.vjp import Rules
 
 _running = threading.Lock()
 
@@ -89,7 +90,7 @@ def _profiled() -> Iterator[Profile]:
             for kind, name, callback in (
                 (Module, "__call__", recorder.module),
                 (Operator, "_compute", recorder.operator),
-                (Operator, "pull", recorder.gradient),
+                (Rules, "pull", recorder.gradient),
                 (Optimizer, "step", recorder.optimizer),
                 (Compiled, "__call__", recorder.plan),
             ):
