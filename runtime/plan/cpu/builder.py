@@ -52,6 +52,7 @@ class Builder:
         may_fault: bool = True,
         half: bool = False,
     ):
+        self.width = library.width
         self.rows, self.window_rows = library.rows, library.window_rows
         self.threads, self.dots = threads, library.dots
         self.readers, self.results = readers, results
@@ -85,7 +86,7 @@ class Builder:
     @property
     def has_row_tiles(self) -> bool:
         """Whether tiles of rows have a kernel of their own, with vectors of 8."""
-        return self.rows[4] == 1
+        return self.width == 8
 
     # --- values ---
 

@@ -25,8 +25,7 @@ def picked(
 
     step: floats from a pixel to the next one. Measured with vectors of 8 numbers.
     """
-    is_narrow = b.rows[4] == 1
-    if not is_narrow or step != LANES or blocks(g.outs) < _LEAST or not _skips(w):
+    if b.width != 8 or step != LANES or blocks(g.outs) < _LEAST or not _skips(w):
         return source, w
     count = blocks(g.ins * g.number)
     shape = (count, batch, *w.out, LANES)
