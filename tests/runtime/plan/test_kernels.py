@@ -256,7 +256,7 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("examples", [1, 3, 5, 8, 13, 35])
+@pytest.mark.parametrize("examples", [1, 2, 3, 5, 8, 13, 35])
 @pytest.mark.parametrize("hidden", [1, 7, 16, 33])
 @pytest.mark.parametrize("name", CELLS)
 def test_recurrent_layers(name, hidden, examples):

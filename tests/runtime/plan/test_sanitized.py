@@ -40,7 +40,7 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
     }
     names = (
         *("kernels", "conv_kernels", "float16", "halo", "in_place", "winograd"),
-        *("gradients", "along_gradients"),
+        *("gradients", "along_gradients", "recurrent_gradients"),
         *("quantized", "rounded_sequences", "codes", "same", "gemv", "by_sample"),
         *("tiles", "optimizer_kernels", "draws", "whole", "gathers", "bf16"),
         *("support_vectors", "narrow", "planes", "sampled", "fourier"),
