@@ -212,13 +212,14 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
     if alone:
         return above(node, labels, scores, limit), both(scores, post, not positive)
     if len(labels) == 2:
-        if isinstance(voted, Expression):
+        if isinstance(voted, Expression) and len(base):
             columns = [[at(v, 1, Literal(i)) for i in (0, 1)] for v in (scores, voted)]
             (first, second), (_, ahead) = columns
             over = BinOp(">", call("where", ahead, second, first), Literal(limit))
             label = labelled(node, labels, cast(over, "int64"))
         else:
-            label = above(node, labels, scores, limit, ids[-1])
+            column = 1 if isinstance(voted, Expression) else ids[-1]
+            label = above(node, labels, scores, limit, column)
     else:
         known = scores if len(base) else _where(voted, scores, -np.inf)
         label = greatest(node, labels, known)

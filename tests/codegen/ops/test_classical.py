@@ -199,11 +199,12 @@ def test_votes_for_the_second_of_two_classes(
     )
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("base", [[], [-0.4, 0.3]], ids=["", "base"])
 def test_rows_without_votes_for_one_of_two_classes(
-    base: list[float], tmp_path: Any
+    base: list[float], count: int, tmp_path: Any
 ) -> None:
-    attributes = trees(2, 2, "class", False)
+    attributes = trees(count, 2, "class", False)
     options = {"classlabels_strings": ["u", "v"]}
     options |= {"base_values": base} if base else {}
     check(
