@@ -9,6 +9,9 @@ import pytest
 from burnish.codegen import pipeline
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.loaded import imported, model_of
+
+pytest.importorskip("torch")
+
 from tests.harness import searches as s
 
 pytestmark = pytest.mark.oracle("torch", "onnxruntime")

@@ -2,12 +2,13 @@
 //
 // Sums are in two levels, blocks in single precision and their sums in double. A share is
 // some channels, so that numbers do not depend on how many threads there are. Where maps
-// have one place, neighbouring channels are the lanes of vectors.
+// have one place, neighbouring channels are the lanes of vectors, and a share is whole
+// groups of vectors: one and several of them may not round alike.
 #include <math.h>
 
 #include "call.h"
 
-enum { ROWS = 64, BLOCK = ROWS * WIDTH, COLUMNS = 4 };
+enum { ROWS = 64, BLOCK = ROWS * WIDTH, COLUMNS = 4, GROUP = COLUMNS * WIDTH };
 
 // Sums of a[i] - mean, or of (a[i] - mean) * (b[i] - other), over a row of n.
 INLINE double summed(const int is_product, const float *a, const float *b, int64_t n,
@@ -124,15 +125,14 @@ INLINE void down(const int is_product, const int columns, const float *a, const 
 // Of vectors of channels from k on.
 INLINE void column_norms(const int columns, const batch_norm_record *r, const call *c,
                          int64_t k) {
-    enum { MOST = COLUMNS * WIDTH };
-    static const float zeros[MOST];
+    static const float zeros[GROUP];
     const float *scale = at(c, r->scale), *bias = at(c, r->bias);
     const float *x = (const float *)at(c, r->x) + k;
     float *out = (float *)at(c, r->out) + k;
     float *means = (float *)at(c, r->mean) + k, *vars = (float *)at(c, r->var) + k;
     const double all_of = (double)r->count;
-    double sums[MOST];
-    float by[MOST], shift[MOST];
+    double sums[GROUP];
+    float by[GROUP], shift[GROUP];
     down(0, columns, x, 0, r->count, r->channels, zeros, zeros, sums);
     for (int i = 0; i < columns * WIDTH; i++) means[i] = (float)(sums[i] / all_of);
     down(1, columns, x, x, r->count, r->channels, means, means, sums);
@@ -150,8 +150,7 @@ INLINE void column_norms(const int columns, const batch_norm_record *r, const ca
 
 INLINE void column_gradients(const int columns, const batch_norm_gradient_record *r,
                              const call *c, int64_t k) {
-    enum { MOST = COLUMNS * WIDTH };
-    static const float zeros[MOST];
+    static const float zeros[GROUP];
     const float *scale = at(c, r->scale);
     const float *g = (const float *)at(c, r->g) + k, *x = (const float *)at(c, r->x) + k;
     const float *means = (const float *)at(c, r->mean) + k;
@@ -159,8 +158,8 @@ INLINE void column_gradients(const int columns, const batch_norm_gradient_record
     float *out = (float *)at(c, r->out) + k;
     float *dscale = (float *)at(c, r->dscale) + k, *dbias = (float *)at(c, r->dbias) + k;
     const double all_of = (double)r->count;
-    double sums[MOST], products[MOST];
-    float by[MOST], slope[MOST], shift[MOST];
+    double sums[GROUP], products[GROUP];
+    float by[GROUP], slope[GROUP], shift[GROUP];
     down(0, columns, g, 0, r->count, r->channels, zeros, zeros, sums);
     down(1, columns, g, x, r->count, r->channels, zeros, means, products);
     for (int i = 0; i < columns * WIDTH; i++) {
@@ -187,12 +186,12 @@ void batch_norm(const void *record, const call *c, int64_t part, int64_t parts) 
         planes(r, c, first, behind);
         return;
     }
-    SHARE((r->channels + WIDTH - 1) / WIDTH);
-    const int64_t whole = behind * WIDTH <= r->channels ? behind : behind - 1;
-    int64_t u = first;
-    for (; u + COLUMNS <= whole; u += COLUMNS) column_norms(COLUMNS, r, c, u * WIDTH);
-    for (; u < whole; u++) column_norms(1, r, c, u * WIDTH);
-    if (whole < behind) planes(r, c, whole * WIDTH, r->channels);
+    SHARE((r->channels + GROUP - 1) / GROUP);
+    int64_t k = first * GROUP;
+    const int64_t end = behind * GROUP < r->channels ? behind * GROUP : r->channels;
+    for (; k + GROUP <= end; k += GROUP) column_norms(COLUMNS, r, c, k);
+    for (; k + WIDTH <= end; k += WIDTH) column_norms(1, r, c, k);
+    if (k < end) planes(r, c, k, end);
 }
 
 void batch_norm_gradient(const void *record, const call *c, int64_t part,
@@ -203,12 +202,12 @@ void batch_norm_gradient(const void *record, const call *c, int64_t part,
         plane_gradients(r, c, first, behind);
         return;
     }
-    SHARE((r->channels + WIDTH - 1) / WIDTH);
-    const int64_t whole = behind * WIDTH <= r->channels ? behind : behind - 1;
-    int64_t u = first;
-    for (; u + COLUMNS <= whole; u += COLUMNS) column_gradients(COLUMNS, r, c, u * WIDTH);
-    for (; u < whole; u++) column_gradients(1, r, c, u * WIDTH);
-    if (whole < behind) plane_gradients(r, c, whole * WIDTH, r->channels);
+    SHARE((r->channels + GROUP - 1) / GROUP);
+    int64_t k = first * GROUP;
+    const int64_t end = behind * GROUP < r->channels ? behind * GROUP : r->channels;
+    for (; k + GROUP <= end; k += GROUP) column_gradients(COLUMNS, r, c, k);
+    for (; k + WIDTH <= end; k += WIDTH) column_gradients(1, r, c, k);
+    if (k < end) plane_gradients(r, c, k, end);
 }
 
 // Rows of channels: neighbouring ones are the lanes of vectors.

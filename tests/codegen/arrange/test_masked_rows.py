@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from burnish import Tensor
@@ -13,6 +12,7 @@ from burnish.codegen.pipeline import generate
 from tests.harness.imported import imported
 
 torch = pytest.importorskip("torch")
+onnxruntime = pytest.importorskip("onnxruntime")
 
 from tests.harness.torch_exports import exported  # noqa: E402
 

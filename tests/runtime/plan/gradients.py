@@ -32,8 +32,11 @@ def gradients(function, arrays, dtype, planned, factor):
     return found, fast.explain() if planned else ""
 
 
-def exact(function, *given):
-    """Gradients of a plan beside those in double precision; says what had no kernel."""
+def exact(function, *given, least=1e-6):
+    """Gradients of a plan beside those in double precision; says what had no kernel.
+
+    least: the scale of gradients that are differences of numbers like it.
+    """
     arrays = {f"a{i}": array for i, array in enumerate(given)}
     held = Held(arrays, np.float32)
     shape = function(*(getattr(held, name) for name in arrays)).shape
@@ -41,7 +44,7 @@ def exact(function, *given):
     fast, report = gradients(function, arrays, np.float32, True, factor)
     wide, _ = gradients(function, arrays, np.float64, False, factor)
     for one, other in zip(fast, wide, strict=True):
-        scale = np.abs(other).max() + 1e-6
+        scale = np.abs(other).max() + least
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, atol=2e-5 * scale, rtol=2e-5)
     return report

@@ -14,7 +14,7 @@ from burnish import Tensor, data, nn, num_threads, ops, optim, set_num_threads
 from burnish.learner import Learner, Supervised
 from tests.runtime.plan.checks import Draw, conv_case
 
-pytestmark = pytest.mark.usefixtures("canaries", "bf16")
+pytestmark = pytest.mark.usefixtures("bf16", "canaries")
 
 ACTS = {
     "none": lambda y: y,

@@ -204,7 +204,9 @@ def test_norms_of_rows(width, lead, is_centered):
         return ops.rms_norm(x * 1.0, width, weight, eps=0.1) + bias
 
     x = 2 + 3 * normal(random, *lead, width)
-    report = exact(function, x, 1 + normal(random, width), normal(random, width))
+    weights = 1 + normal(random, width), normal(random, width)
+    # One number has a variance of 0: its gradient is a difference times 1 / sqrt(eps).
+    report = exact(function, x, *weights, least=10 if width == 1 else 1e-6)
     assert "norm" not in report
 
 

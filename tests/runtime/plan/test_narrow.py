@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from burnish import Tensor, nn, ops
+from burnish import Tensor, nn, ops, seed
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.products import first_level
 from tests.runtime.plan.checks import check
 
 RANDOM = np.random.default_rng(5)
+seed(0)  # one output may be a difference of large numbers
 
 NARROW = {
     "one output": (nn.Conv2d(64, 1, 3, padding=1), (1, 64, 9, 11)),
