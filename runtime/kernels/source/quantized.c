@@ -5,8 +5,8 @@
 // of nr blocks of outputs, four inputs, 16 nr outputs, these four); where every channel
 // has a window of its own, (block, four rows of it, columns of it, 16 channels, these
 // four).
+#include "quantized_pairs.h"
 #include "quantized_windows.h"
-#include "tiles.h"
 
 enum {
     AHEAD = 4096,      // of weights: bytes that are asked for before they are used
@@ -82,6 +82,9 @@ INLINE int multiply(const int R, const int NR, const piece *p) {
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) \
     X(11, 1) X(12, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) \
     X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+#elif HAS_PAIRS
+#define ROWS_OF {0, PAIRED_ROWS, PAIRED_ROWS, 0, PAIRED_ROWS}
+#define SIZES(X) X(1, 4)  // one row reads weights once, in order
 #else
 #define ROWS_OF {0, 4, 2, 0, 1}
 #define SIZES(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(1, 2) X(2, 2) X(1, 4)
@@ -92,6 +95,20 @@ INLINE int multiply(const int R, const int NR, const piece *p) {
 SIZES(DEFINE)
 static int (*const KERNELS[MOST_ROWS + 1][MOST + 1])(const piece *) = {SIZES(NAMED)};
 static const int ROWS[MOST + 1] = ROWS_OF;
+
+// As `multiply`.
+INLINE int sum_tile(int64_t rows, int64_t nr, const piece *p) {
+#if HAS_PAIRS
+    if (!KERNELS[rows][nr]) {
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < nr * LANES; j += LANES)
+                memcpy(p->sums + r * nr * LANES + j, p->start + j, 4 * LANES);
+        add_pairs(p->x, p->from, rows, p->runs, p->n_runs, p->weight, nr, p->sums);
+        return 1;
+    }
+#endif
+    return KERNELS[rows][nr](p);
+}
 
 // The sum of four bytes or eight, as numbers of 16 bits in one of 64.
 INLINE int32_t sum_of_eight(uint64_t v) {
@@ -151,7 +168,7 @@ static void some_tiles(const quantized_record *r, const call *c, int64_t channel
         const int64_t count = rows + (t < longer);
         p.from = from + first;
         p.places = is_direct ? places + first : 0;
-        if (!KERNELS[count][nr](&p)) continue;
+        if (!sum_tile(count, nr, &p)) continue;
         for (int64_t row = 0; row < count && to.is_shifted; row++)
             above[row] = bytes_of(&p, row) - (int32_t)r->depth * middle_of(r, c, first + row);
         finish_tile(r, c, &to, sums, to.is_shifted ? above : 0, channel, first, count);

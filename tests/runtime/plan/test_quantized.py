@@ -200,9 +200,17 @@ def test_other_convolutions_read_the_values_that_codes_stand_for(layer):
     assert kinds(fast)["fake_quantize"] == 1
 
 
-def test_sums_are_exact():
-    layer = rounding(nn.Linear(300, 40, bias=False))
-    x = tensor(6, 300)
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 7, 20])
+@pytest.mark.parametrize(("ins", "outs"), [(300, 40), (36, 5), (1060, 77), (2120, 16)])
+def test_sums_are_exact(rows, ins, outs):
+    """Of the largest codes too, whose pairs of products have more than 16 bits."""
+    layer = rounding(nn.Linear(ins, outs, bias=False))
+    weight = tensor(outs, ins).data
+    weight[:, : ins // 2] = np.abs(weight).max()
+    scheme = QuantScheme("q8f", "symmetric", Level.channel(0))
+    layer.weight = Tensor(weight).quantize(scheme)
+    x = tensor(rows, ins)
+    x.data[: (rows + 1) // 2, : ins // 2] = x.data.max()
     scale, zero = (np.asarray(part) for part in INPUT.calibrated(x.data))
     codes = np.clip(np.rint(x.data / scale) + zero, -128, 127).astype(np.int64)
     weight = layer.weight.held
