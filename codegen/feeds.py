@@ -8,11 +8,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen import prompts
 from burnish.codegen.errors import UsageError, VerifyError, spelled
 from burnish.codegen.passes.graph import constant, integers
 from burnish.codegen.passes.shapes.fitting import fit, open_dims
@@ -192,12 +194,16 @@ def make(
                 if axis < loaded[value.name].ndim:
                     sizes[name] = loaded[value.name].shape[axis]
     sizes.update(dims)
-    return {
+    made = {
         value.name or "": loaded[value.name]
         if value.name in loaded
         else _array(value, sizes, seed)
         for value in model.graph.inputs
     }
+    own = partial(_random, seed)
+    return made | prompts.inputs(
+        model, made, loaded, lambda value: _meaning(value)[1], own
+    )
 
 
 def refuse_unknown(names: Mapping[str, object], known: list[str], option: str) -> None:
@@ -235,8 +241,7 @@ def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:
         dim if isinstance(dim, int) else named[axis]
         for axis, dim in enumerate(value.shape)
     )
-    # an input keeps its numbers when others come or go
-    random = np.random.default_rng([seed, zlib.crc32((value.name or "").encode())])
+    random = _random(seed, value.name or "")
     dtype = value.type.dtype
     if dtype is ir.DataType.STRING:
         return np.full(shape, "text", dtype=object)
@@ -247,6 +252,11 @@ def _array(value: ir.Value, sizes: Mapping[str, int], seed: int) -> np.ndarray:
     else:
         made = np.asarray(random.standard_normal(shape))
     return made.astype(dtype.numpy())  # an array: onnxruntime takes no NumPy scalars
+
+
+def _random(seed: int, name: str) -> np.random.Generator:
+    """An input's own source: it keeps its numbers when others come or go."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def _whole_numbers(

@@ -16,7 +16,7 @@ from burnish.codegen.program import (
     Statement,
     Value,
 )
-from burnish.codegen.render.layout import laid_out
+from burnish.codegen.render.layout import fits, laid_out
 from burnish.codegen.render.words import Names, text
 
 INDENT = 4
@@ -59,7 +59,15 @@ def _assigned(
 ) -> list[str]:
     if isinstance(expression, Value) and targets == [names[expression]]:
         return []
-    return laid_out(f"{', '.join(targets)} = ", expression, names, indent)
+    left, pad = ", ".join(targets), " " * indent
+    lines = laid_out(f"{left} = ", expression, names, indent)
+    if len(targets) == 1 or fits(lines[0]):
+        return lines
+    whole = f"{pad}    {text(expression, names)}"
+    if fits(opening := f"{pad}{left} = (") and fits(whole):
+        return [opening, whole, f"{pad})"]
+    each = [f"{pad}    {target}," for target in targets]
+    return [f"{pad}(", *each, *laid_out(") = ", expression, names, indent)]
 
 
 def _lines(block: Block, names: Names, indent: int) -> list[str]:

@@ -9,6 +9,8 @@ import pytest
 from burnish.codegen import pipeline
 from burnish.codegen.errors import UnsupportedError
 from burnish.codegen.loaded import imported, model_of
+from burnish.codegen.output.generated import Options
+from burnish.codegen.verify import verify
 
 pytest.importorskip("torch")
 
@@ -36,6 +38,8 @@ def one(value):
 
 
 LENGTH = {"max_length": one(20)}
+MASKS = ("min_length", "repetition_penalty", "vocab_mask", "prefix_vocab_mask")
+MASKS += ("attention_mask",)
 BEAMS = {**LENGTH, "min_length": one(1), "num_beams": one(4)}
 BEAMS |= {"num_return_sequences": one(3), "length_penalty": one(1.0)}
 ALONE = BEAMS | {"num_beams": one(1), "num_return_sequences": one(1)}
@@ -186,6 +190,35 @@ def test_tokens_of_an_encoder_and_a_decoder(name, form, tmp_path):
         decoder_start_token_id=2,
     )
     compare(model, {"input_ids": SOURCES, **extra}, tmp_path)
+
+
+FED = {
+    "greedy, all inputs": ("GreedySearch", [*LENGTH, *MASKS], {}),
+    "beams": ("BeamSearch", [*BEAMS, *MASKS[1:]], {}),
+    "one beam that is given": ("BeamSearch", [*BEAMS], {"num_beams": one(1)}),
+    "a length that is given": ("BeamSearch", [*BEAMS], {"max_length": one(9)}),
+    "beams that are kept": ("BeamSearch", [*BEAMS], {"num_return_sequences": one(5)}),
+    "sampling": ("Sampling", [*LENGTH, "seed", "presence_mask"], {}),
+    "encoder": ("BeamSearch", [*BEAMS, "attention_mask"], {}),
+}
+
+
+@pytest.mark.parametrize("name", FED)
+def test_verify_makes_prompts_and_lengths_that_fit(name, tmp_path):
+    op, names, held = FED[name]
+    options = {"model_type": 1, "decoder_start_token_id": 2}
+    graphs, attributes = gpt2(0), {"top_p": 0.5} if op == "Sampling" else {}
+    if name == "encoder":
+        graphs, attributes = t5(1, "logits of the start"), options
+    model = s.search(op, graphs, ["input_ids", *names], **attributes)
+    onnx.save(model, tmp_path / "m.onnx")
+    files = {each: tmp_path / f"{each}.npy" for each in held}
+    for each, array in held.items():
+        np.save(files[each], array)
+    made = pipeline.generate(tmp_path / "m.onnx", Options(selftest=True))
+    pipeline.write(made, tmp_path)
+    assert max(map(len, made.text.splitlines())) <= 88
+    assert verify(tmp_path / "m.onnx", tmp_path, inputs=files).agrees
 
 
 REFUSED = {
