@@ -19,6 +19,9 @@ from burnish.codegen.scopes import is_placed, scope_of, write_scope
 _ROUNDS = 4
 _PRODUCTS = frozenset(("Cast", "ConvInteger", "MatMul", "MatMulInteger", "Mul"))
 """Of floats or integers, and what brings those to their scale."""
+_LAYERS = frozenset(("ConvInteger", "MatMul", "MatMulInteger"))
+_OF_BODIES = frozenset(("MatMul", "Reshape", "Transpose"))
+"""What a module with layers of its own computes, and no norm or activation."""
 
 
 def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
@@ -30,7 +33,8 @@ def settle(model: ir.Model, groups: list[list[ir.Node]]) -> None:
     _place(_strays(model, {node for group in groups for node in group}), known)
     for group in lost:
         for node in group:
-            if path := known.by_weight(node) or _before_bias(node):
+            path = known.by_weight(node) or _before_bias(node)
+            if path := path or known.of_layer(node, *_around(node)):
                 write_scope(node, path)
     for _ in range(_ROUNDS):
         for group in lost:
@@ -80,7 +84,8 @@ def _place(strays: list[ir.Node], known: _Known) -> None:
         readers = {user for output in node.outputs for user, _ in output.uses()}
         behind[node] = _nearest(readers, behind)
     for node in strays:
-        if scope := _inside([*before[node], *behind[node]]):
+        scope = known.of_layer(node, before[node], behind[node])
+        if scope := scope or _inside([*before[node], *behind[node]]):
             write_scope(node, scope)
 
 
@@ -125,9 +130,17 @@ def _before_bias(node: ir.Node) -> Scope:
         return ()
     (reader,) = readers
     if reader.op_type == "Add":
-        has_bias = any(v is not None and v.is_initializer() for v in reader.inputs)
+        has_bias = any(_parameter(value) is not None for value in reader.inputs)
         return scope_of(reader) if has_bias else ()
     return _before_bias(reader) if node.op_type != "MatMul" else ()
+
+
+def _parameter(value: ir.Value | None) -> ir.Value | None:
+    """The initializer, also behind the Reshape of a quantized convolution's bias."""
+    maker = None if value is None else value.producer()
+    if maker is not None and maker.op_type == "Reshape":
+        value = maker.inputs[0]
+    return value if value is not None and value.is_initializer() else None
 
 
 class _Known:
@@ -136,16 +149,20 @@ class _Known:
     def __init__(self, model: ir.Model):
         self.kinds: dict[tuple[str, ...], str] = {}
         self.inside: dict[tuple[str, ...], int] = {}
+        self.bodies: set[tuple[str, ...]] = set()
         for node in model.graph:
-            names = tuple(level.name for level in scope_of(node))
+            names = _names(scope_of(node))
             for depth, level in enumerate(scope_of(node), 1):
                 self.kinds[names[:depth]] = level.kind
                 self.inside[names[:depth]] = self.inside.get(names[:depth], 0) + 1
+                if depth < len(names) or node.op_type in _OF_BODIES:
+                    self.bodies.add(names[:depth])
 
     def by_weight(self, node: ir.Node) -> Scope:
         """The module that a norm's, a table's or a bias's name tells of."""
         for value in node.inputs:
-            if value is None or not value.is_initializer() or value.is_graph_input():
+            value = _parameter(value)
+            if value is None or value.is_graph_input():
                 continue
             path = tuple((value.name or "").split(".")[:-1])
             if path and all(part.isidentifier() or part.isdigit() for part in path):
@@ -166,6 +183,24 @@ class _Known:
         shared = [_common(one, other) for one, other in combinations(found, 2)]
         return max(shared, key=len, default=())
 
+    def of_layer(self, node: ir.Node, before: Set[Scope], behind: Set[Scope]) -> Scope:
+        """The module of a layer without bias: the deeper one of what is around it.
+
+        Norms and activations are beside it, in the module that they are part of.
+        """
+        weight = node.inputs[1] if node.op_type in _LAYERS else None
+        if weight is None or not weight.is_initializer():
+            return ()
+        modules = [self._body(scope) for scope in (*before, *behind)]
+        modules.sort(key=len, reverse=True)
+        deepest = [scope for scope in modules if len(scope) == len(modules[0])]
+        return deepest[0] if len({_names(scope) for scope in deepest}) == 1 else ()
+
+    def _body(self, scope: Scope) -> Scope:
+        while scope and _names(scope) not in self.bodies:
+            scope = scope[:-1]
+        return scope
+
     def around(self, group: list[ir.Node]) -> Scope:
         """The module whose layer reads what a group makes; larger if it is alone."""
         readers = _neighbours(group, before=False)
@@ -173,11 +208,20 @@ class _Known:
             return ()
         scope = readers[0][:-1]
         while len(scope) > 1:
-            names = tuple(level.name for level in scope)
+            names = _names(scope)
             if self.inside.get(names[:-1]) != self.inside.get(names):
                 break
             scope = scope[:-1]
         return scope
+
+
+def _around(node: ir.Node) -> tuple[Set[Scope], Set[Scope]]:
+    """The scopes of what a node reads, and of what reads it."""
+    return _nearest({*node.predecessors()}, {}), _nearest({*node.successors()}, {})
+
+
+def _names(scope: Scope) -> tuple[str, ...]:
+    return tuple(level.name for level in scope)
 
 
 def _neighbours(group: list[ir.Node], before: bool = True) -> list[Scope]:

@@ -16,6 +16,7 @@ from burnish.codegen.passes.quantized.dynamic import dynamic_layers
 from burnish.codegen.passes.quantized.integer import integer_operators
 from burnish.codegen.passes.quantized.layers import round_inputs
 from burnish.codegen.passes.quantized.pairs import fake_quantize_pairs, move_floats
+from burnish.codegen.passes.quantized.places import sort_by_need
 from burnish.codegen.passes.quantized.weights import dequantize_weights
 from burnish.codegen.scopes import is_placed
 from burnish.codegen.weights.lost_scopes import settle
@@ -36,6 +37,7 @@ def quantized_layers(
     changed |= dequantize_weights(model, account)
     if is_dynamic:  # products whose nodes the quantizer made anew
         settle(model, [[node] for node in all_nodes(model) if not is_placed(node)])
+        sort_by_need(model.graph)
     changed |= fake_quantize_pairs(model, account, dequantize=dequantize)
     if not dequantize:
         round_inputs(model, account)

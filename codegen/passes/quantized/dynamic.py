@@ -57,6 +57,7 @@ def dynamic_layers(
             operands.append(bias.value)
         plain = put(result, _PRODUCTS[node.op_type], operands)
         plain.name = node.name
+        plain.metadata_props.update(node.metadata_props)
         for attribute in node.attributes.values():
             plain.attributes.add(attribute)
         if found.step is None and not dequantize:
