@@ -47,6 +47,17 @@ Operators of `com.microsoft.nchwc`, which `ORT_ENABLE_ALL` lays out for one kind
 processor, are put in order again. Where nothing in the file tells whether its blocks
 have 8 or 16 channels it is refused: save it with `ORT_ENABLE_EXTENDED`.
 
+GreedySearch, BeamSearch and Sampling, which
+`onnxruntime.transformers.convert_generation` writes for GPT-2 and for encoders with
+decoders such as T5, hold their decoder as a graph in an attribute. It becomes a module,
+with its blocks as in a file of its own, and the search a call of `burnish.generation`,
+whose tokens are those of onnxruntime one by one:
+`generation.greedy_search(self.decoder, input_ids, max_length.item(), ...)`. Weights
+that an encoder and a decoder share are there twice. `burnish verify` and `--selftest`
+make prompts within the vocabulary, and lengths and beams that go together. A decoder
+that writes keys and values in place, as for CUDA, and the searches of Whisper are
+refused.
+
 | family | operators |
 | --- | --- |
 """

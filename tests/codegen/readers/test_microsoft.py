@@ -41,9 +41,14 @@ def test_like_onnxruntime(model: Any, feeds: list[np.ndarray]) -> None:
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # threads share a batch, and so its range
-    session = runtime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    try:
+        session = runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except runtime.capi.onnxruntime_pybind11_state.Fail as error:
+        if "not yet supported on this hardware platform" in str(error):
+            pytest.skip("onnxruntime has this operator for other processors alone")
+        raise
     names = [value.name for value in session.get_inputs()]
     expected = session.run(None, dict(zip(names, feeds, strict=True)))
     results = BurnishBackend.prepare(model).run(feeds)
