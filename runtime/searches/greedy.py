@@ -82,8 +82,15 @@ def sampling(
 
     The draws are those of onnxruntime with that seed. Tokens get the score filter_value
     where less likely ones have 1 - top_p of the probability together; custom: where
-    likelier ones have top_p. The other options: see `greedy_search` and `Rules`.
+    likelier ones have top_p. The other options: see `greedy_search` and `Rules`. Raises
+    InputError where these keep no token.
     """
+    is_empty = not custom and top_p <= 0 and min_tokens_to_keep <= 0
+    if is_empty and np.isneginf(filter_value):
+        raise InputError(
+            f"top_p: expected more than 0, or min_tokens_to_keep of at least 1, got "
+            f"{top_p} and {min_tokens_to_keep}: no token is kept"
+        )
     rules = Rules(
         eos,
         repetition_penalty,

@@ -21,7 +21,8 @@ class Rules:
     others. no_repeat_ngram_size: no n-gram comes twice. vocab_mask (V,): 0 for tokens
     that are never chosen, prefix_vocab_mask (prompts, V): never as the first one.
     min_length: eos is not chosen before. temperature divides; presence_penalty times
-    presence_mask (N, V) is subtracted.
+    presence_mask (N, V) is subtracted from each token's score, as onnxruntime does on
+    CUDA; its kernel for CPUs takes all of it from the first score.
     """
 
     eos: int

@@ -52,11 +52,12 @@ GreedySearch, BeamSearch and Sampling, which
 decoders such as T5, hold their decoder as a graph in an attribute. It becomes a module,
 with its blocks as in a file of its own, and the search a call of `burnish.generation`,
 whose tokens are those of onnxruntime one by one:
-`generation.greedy_search(self.decoder, input_ids, max_length.item(), ...)`. Weights
-that an encoder and a decoder share are there twice. `burnish verify` and `--selftest`
-make prompts within the vocabulary, and lengths and beams that go together. A decoder
-that writes keys and values in place, as for CUDA, and the searches of Whisper are
-refused.
+`generation.greedy_search(self.decoder, input_ids, max_length.item(), ...)`. A
+presence_mask is subtracted token by token, as on CUDA: onnxruntime's kernel for CPUs
+takes all of it from the first score. Weights that an encoder and a decoder share are
+there twice. `burnish verify` and `--selftest` make prompts within the vocabulary, and
+lengths and beams that go together. A decoder that writes keys and values in place, as
+for CUDA, and the searches of Whisper are refused.
 
 | family | operators |
 | --- | --- |
