@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen import prompts
 from burnish.codegen.errors import UsageError, VerifyError, spelled
+from burnish.codegen.feeds import prompts
 from burnish.codegen.passes.graph import constant, integers
 from burnish.codegen.passes.shapes.fitting import fit, open_dims
 
