@@ -2,7 +2,8 @@
 
 In: a decoder that takes ids with its past keys and values and gives logits with the
 present ones, prompts (N, T), limits. Out: sequences (N, max_length), padded.
-Invariant: tokens are onnxruntime's, of its CPU provider, one by one.
+Invariant: tokens are those of onnxruntime's CPU provider, one by one, but for the mask
+of presences that `scores.Rules` names.
 """
 
 from burnish.searches.beams import beam_search
