@@ -55,9 +55,16 @@ def compilers() -> list[list[str]]:
 
 
 def native() -> tuple[str, ...]:
-    """The compiler options for this processor's instructions."""
-    arm = platform.machine().lower() in ("aarch64", "arm64")
-    return ("-mcpu=native",) if arm else ("-march=native",)
+    """The compiler options for this processor's instructions.
+
+    Vectors of 8 are not tuned for its model: virtual machines may name one that had
+    registers of half that width, for which GCC stores each vector in two halves.
+    """
+    if platform.machine().lower() in ("aarch64", "arm64"):
+        return ("-mcpu=native",)
+    facts = processor().split()
+    is_of_eight = "avx2" in facts and "avx512f" not in facts
+    return ("-march=native", "-mtune=generic") if is_of_eight else ("-march=native",)
 
 
 @functools.cache

@@ -62,7 +62,8 @@ enum {
         k += (count);                                                                \
     }
 
-// What R pixels read of a block behind the next one, which comes too late else.
+// What R pixels read of a block behind the next one, which comes too late else. There must
+// be one: lines of pages that are not mapped take as long to ask for as many products.
 INLINE void ask_for_block(const int R, const int stride, const float *x) {
     UNROLLED for (int r = 0; r < R; r++) __builtin_prefetch(x + r * stride, 0, 3);
 }
@@ -102,7 +103,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             const int64_t some = whole - block < TOGETHER ? whole - block : TOGETHER;
             left -= some * LANES;
             ask_ahead(&ahead, some * LANES);
-            if (R > 2 && WIDTH == 8) ask_for_block(R, stride, from + 2 * record->x_step);
+            if (R > 2 && WIDTH == 8 && block + 2 < p->blocks)
+                ask_for_block(R, stride, from + 2 * record->x_step);
             KEEP_SUMS
             for (int64_t k = 1; k <= some * LANES; k++, w += NR * LANES) {
                 ADD_PRODUCTS(from[r * stride])

@@ -119,3 +119,14 @@ def test_a_forked_process_does_not_keep_the_lock(tmp_path):
     words = [sys.executable, "-c", FORKED, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_tuned"),
+    [("sse4_2", True), ("avx2 fma", False), ("avx2 fma avx512f avx512bw", True)],
+)
+def test_vectors_of_eight_are_not_tuned_for_a_model(facts, is_tuned, monkeypatch):
+    monkeypatch.setattr(build.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(build, "processor", lambda: f"x86_64\nflags : {facts}")
+    tuning = () if is_tuned else ("-mtune=generic",)
+    assert build.native() == ("-march=native", *tuning)
