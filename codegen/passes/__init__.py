@@ -15,6 +15,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from burnish.codegen.account import Account, Accounts
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.decide_if import decide_branches
 from burnish.codegen.passes.constants.drop_dead import drop_dead
 from burnish.codegen.passes.constants.drop_identities import drop_identities
@@ -27,7 +28,6 @@ from burnish.codegen.passes.cse.share_angles import share_angles
 from burnish.codegen.passes.cse.share_masks import share_masks
 from burnish.codegen.passes.cse.share_parts import share_parts
 from burnish.codegen.passes.fuse import fuse_known_forms
-from burnish.codegen.passes.graph import all_nodes, label, separate_names
 from burnish.codegen.passes.layout.channels_first import channels_first
 from burnish.codegen.passes.layout.join_slices import join_slices
 from burnish.codegen.passes.layout.merge_views import merge_views
@@ -107,12 +107,12 @@ def run(
         changed |= again
         if not again:
             break
-        separate_names(model)
+        g.separate_names(model)
     return changed
 
 
 def places(model: ir.Model) -> dict[str, int]:
     """The nodes that accounts refer to, in the order of the file."""
     names = [*(v.name for v in model.graph.inputs), *model.graph.initializers]
-    names += map(label, all_nodes(model))
+    names += map(g.label, g.all_nodes(model))
     return {name: place for place, name in enumerate(names) if name}

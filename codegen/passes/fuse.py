@@ -9,7 +9,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.passes.graph import all_nodes, initializer, label, owner
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Either, Match, NodePattern, Rule, match
 from burnish.codegen.passes.rules import RULES
 from burnish.codegen.weights import constants
@@ -47,7 +47,7 @@ def fuse_known_forms(model: ir.Model, account: Account) -> bool:
         for root in _roots(rule):
             by_root.setdefault(root, []).append(rule)
     changed = False
-    for node in reversed(all_nodes(model)):
+    for node in reversed(g.all_nodes(model)):
         for rule in by_root.get(node.op_type, ()):
             if node.graph is None:
                 break
@@ -63,7 +63,7 @@ def _roots(rule: Rule) -> set[str]:
 
 def _apply(model: ir.Model, rule: Rule, root: ir.Node, account: Account) -> bool:
     """Rewrite the first way in which the rule matches at `root`, if any."""
-    where = label(root)
+    where = g.label(root)
     reasons: dict[str, None] = {}
     for found in match(rule.pattern, root.outputs[0], Match()):
         reason = _shared(found, root) or rule.check(found)
@@ -120,7 +120,7 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
         elif each.version is None and model.opset_imports.get("", since) < since:
             each.version = since
     ir.convenience.replace_nodes_and_values(
-        owner(root), root, found.nodes, nodes, [root.outputs[0]], [node.outputs[0]]
+        g.owner(root), root, found.nodes, nodes, [root.outputs[0]], [node.outputs[0]]
     )
 
 
@@ -133,6 +133,8 @@ def _without_constants(model: ir.Model, nodes: list[ir.Node]) -> list[ir.Node]:
             continue
         tensor = node.attributes["value"].as_tensor()
         output = node.outputs[0]
-        value = initializer(model, output, tensor, trains=constants.makes_weight(node))
+        value = g.initializer(
+            model, output, tensor, trains=constants.makes_weight(node)
+        )
         ir.convenience.replace_all_uses_with(output, value)
     return kept

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.weights import constants
 
@@ -17,6 +18,15 @@ from burnish.codegen.weights import constants
 RANDOM = having(Trait.RANDOM)
 _MOST_INTEGERS = 64
 """Axes, shapes and bounds have fewer; a longer constant is data, and is not listed."""
+
+
+_T = TypeVar("_T")
+
+
+def unwrap(value: _T | None) -> _T:
+    """The value of an Optional that an earlier check has found to be there."""
+    assert value is not None
+    return value
 
 
 def all_nodes(model: ir.Model) -> list[ir.Node]:
@@ -32,6 +42,30 @@ def all_nodes(model: ir.Model) -> list[ir.Node]:
 
     visit(model.graph)
     return nodes
+
+
+def nodes_of(model: ir.Model, *kinds: str) -> Iterator[ir.Node]:
+    """ONNX's nodes of these kinds, of bodies too, that are still in a graph."""
+    for node in all_nodes(model):
+        if node.op_type in kinds and not node.domain and node.graph is not None:
+            yield node
+
+
+Rewrites = Mapping[str, Callable[[ir.Model, ir.Node], bool]]
+"""Functions that change a node and say whether they did, by what the account says."""
+
+
+def rewrite_nodes(
+    model: ir.Model, account: Account, rewrites: Rewrites, *kinds: str
+) -> bool:
+    """Try rewrites in turn at every node of these kinds; True if any did something."""
+    changed = False
+    for node in nodes_of(model, *kinds):
+        for what, rewrite in rewrites.items():
+            if node.graph is not None and rewrite(model, node):
+                account.did(what, label(node))
+                changed = True
+    return changed
 
 
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
@@ -162,6 +196,28 @@ def constant_node(held: Held) -> ir.Node:
     return ir.Node("", "Constant", [], [ir.AttrTensor("value", _tensor(held))])
 
 
+def named_like(made: ir.Node, like: ir.Node) -> ir.Node:
+    """A node with the name and the scope of another one."""
+    made.name = like.name
+    made.metadata_props.update(like.metadata_props)
+    return made
+
+
+def before(node: ir.Node, *made: ir.Node) -> None:
+    """Insert nodes before another one, with its name and scope."""
+    owner(node).insert_before(node, [named_like(each, node) for each in made])
+
+
+def substitute(
+    node: ir.Node, made: Sequence[ir.Node], results: Sequence[ir.Value] | None = None
+) -> None:
+    """Put nodes in the place of one; the results of its own are the last one's."""
+    results = made[-1].outputs if results is None else results
+    ir.convenience.replace_nodes_and_values(
+        owner(node), node, [node], made, node.outputs, results
+    )
+
+
 def weight_node(
     like: str | None, dtype: ir.DataType, shape: Sequence[int], read: Callable[[], Any]
 ) -> ir.Node:
@@ -226,6 +282,13 @@ def starts_at_zero(node: ir.Node) -> bool:
     starts = integers(node.inputs[1]) if len(node.inputs) > 2 else None
     steps = integers(node.inputs[4]) if len(node.inputs) > 4 else [1]
     return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
+
+
+def is_read_only_by(node: ir.Node, kind: str, *places: int) -> bool:
+    """Whether only operators of a kind read the result, as one of these inputs."""
+    result = node.outputs[0]
+    fits = all(user.op_type == kind and at in places for user, at in result.uses())
+    return bool(result.uses()) and fits and not result.is_graph_output()
 
 
 def detach_inputs(nodes: Iterable[ir.Node | None]) -> None:

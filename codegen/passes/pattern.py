@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
-from burnish.codegen.passes.graph import constant, scalar
+from burnish.codegen.passes import graph as g
 from burnish.codegen.weights import constants
 
 _COMMUTATIVE = having(Trait.COMMUTATIVE)
@@ -135,8 +135,7 @@ class Match:
 
     def number(self, name: str) -> float:
         """The number in a constant of one element, as a rule's check has found it."""
-        found = scalar(self.values[name])
-        assert found is not None
+        found = g.unwrap(g.scalar(self.values[name]))
         return found
 
 
@@ -165,13 +164,13 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
     if value is None:
         return
     if isinstance(pattern, Scalar):
-        number, known = scalar(value), found.values.get(pattern.name)
-        if number is not None and known is not None and scalar(known) == number:
+        number, known = g.scalar(value), found.values.get(pattern.name)
+        if number is not None and known is not None and g.scalar(known) == number:
             yield found
         elif number is not None:
             yield from match(Any(pattern.name), value, found)
     elif isinstance(pattern, Table):
-        tensor = constant(value)
+        tensor = g.constant(value)
         if tensor is not None and tensor.size > 1 and not constants.trains(value):
             yield from match(Any(pattern.name), value, found)
     elif isinstance(pattern, Any):
@@ -185,7 +184,7 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
             came = f"{known.name!r} and {value.name!r}"
             yield _but_for(found, f"one {pattern.name}", came)
     elif isinstance(pattern, Number):
-        number = scalar(value)
+        number = g.scalar(value)
         wanted = pattern.number
         if number is not None and abs(number - wanted) <= _TOLERANCE * abs(wanted):
             yield found

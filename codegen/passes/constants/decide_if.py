@@ -24,20 +24,20 @@ _LONGEST = 64
 
 def decide_branches(model: ir.Model, account: Account) -> bool:
     """Give Ifs that have one branch which can run a constant condition."""
-    changed = False
-    for node in list(g.all_nodes(model)):
-        if node.op_type != "If" or node.domain or g.constant(node.inputs[0]):
-            continue
-        wrong = [name for name in _BRANCHES if _contradicts(node, name)]
-        if len(wrong) != 1:
-            continue
-        account.did("If with one branch that fits the ranks behind it", g.label(node))
-        _decide(model, node, wrong == ["else_branch"])
-        changed = True
-    return changed
+    rewrites = {"If with one branch that fits the ranks behind it": _decided}
+    return g.rewrite_nodes(model, account, rewrites, "If")
 
 
 _BRANCHES = ("then_branch", "else_branch")
+
+
+def _decided(model: ir.Model, node: ir.Node) -> bool:
+    if g.constant(node.inputs[0]):
+        return False
+    wrong = [name for name in _BRANCHES if _contradicts(node, name)]
+    if len(wrong) == 1:
+        _decide(model, node, wrong == ["else_branch"])
+    return len(wrong) == 1
 
 
 def _contradicts(node: ir.Node, branch: str) -> bool:
@@ -91,11 +91,9 @@ def _decide(model: ir.Model, node: ir.Node, truth: bool) -> None:
     """Make the condition constant, and equal conditions that this one dominates."""
     root, negated = _root(node.inputs[0])
     inside = {id(each) for each in g.owner(node).all_nodes()}
-    for other in list(g.all_nodes(model)):
-        if other.op_type != "If" or other.domain or id(other) not in inside:
-            continue
+    for other in g.nodes_of(model, "If"):
         asked, turned = _root(other.inputs[0])
-        if asked is root:
+        if asked is root and id(other) in inside:
             held = np.array(truth ^ negated ^ turned)
             name = f"{other.name or other.outputs[0].name}_decided"
             other.replace_input_with(0, g.new_constant(model, name, held))

@@ -16,19 +16,8 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.names import authorship
 from burnish.codegen.ops import Trait, having, neutral_of, weights_of
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.strided import read_in_order
-from burnish.codegen.passes.graph import (
-    all_nodes,
-    attribute,
-    constant,
-    forward,
-    integers,
-    label,
-    maker_of,
-    proven_equal,
-    scalar,
-    starts_at_zero,
-)
 from burnish.codegen.weights import constants
 
 _COMMUTATIVE = having(Trait.COMMUTATIVE)
@@ -38,11 +27,11 @@ _LAYERS = having(Trait.PRODUCT | Trait.CONVOLUTION)
 def drop_identities(model: ir.Model, account: Account) -> bool:
     """Forward the input of every node that is proven to change nothing."""
     changed = False
-    for node in all_nodes(model):
+    for node in g.all_nodes(model):
         changed |= _without_empty(node) or _without_zeros(node)
         kept = _kept(node) if node.domain == "" and node.inputs else None
-        if kept is not None and forward(node, kept):
-            account.did("node that changes nothing", label(node))
+        if kept is not None and g.forward(node, kept):
+            account.did("node that changes nothing", g.label(node))
             changed = True
     return changed
 
@@ -68,7 +57,7 @@ def _without_zeros(node: ir.Node) -> bool:
     if node.op_type not in _LAYERS or place not in places[1:]:
         return False
     bias = node.inputs[place]
-    tensor = constant(bias)
+    tensor = g.constant(bias)
     if bias is None or tensor is None or not constants.is_marked(bias):
         return False
     if tensor.numpy().any():
@@ -106,18 +95,18 @@ def _kept(node: ir.Node) -> ir.Value | None:
 
 def _chosen(node: ir.Node) -> ir.Value | None:
     """What a Where with a known condition takes all elements from."""
-    tensor = constant(node.inputs[0]) if node.op_type == "Where" else None
+    tensor = g.constant(node.inputs[0]) if node.op_type == "Where" else None
     if tensor is None or tensor.size != 1:
         return None
     kept = node.inputs[1 if tensor.numpy().item() else 2]
-    if kept is None or not proven_equal(kept, node.outputs[0]):
+    if kept is None or not g.proven_equal(kept, node.outputs[0]):
         return None  # it broadcasts
     return kept
 
 
 def _negated_before(node: ir.Node) -> ir.Value | None:
     """What a Not negated that this Not negates again."""
-    before = maker_of(node.inputs[0], "Not") if node.op_type == "Not" else None
+    before = g.maker_of(node.inputs[0], "Not") if node.op_type == "Not" else None
     return None if before is None else before.inputs[0]
 
 
@@ -139,46 +128,42 @@ def _leaves_all(node: ir.Node) -> bool:
 
 def _split_before(node: ir.Node) -> ir.Value | None:
     """What a Split took apart and this Concat joins in the same order."""
-    first, split = node.inputs[0], maker_of(node.inputs[0], "Split")
+    first, split = node.inputs[0], g.maker_of(node.inputs[0], "Split")
     if node.op_type != "Concat" or split is None:
         return None
     rank = 0 if first is None or first.shape is None else len(first.shape)
-    axes = {attribute(node, "axis", 0), attribute(split, "axis", 0)}
+    axes = {g.attribute(node, "axis", 0), g.attribute(split, "axis", 0)}
     along = {axis % rank for axis in axes if isinstance(axis, int)} if rank else axes
     whole = list(node.inputs) == list(split.outputs)
     return split.inputs[0] if whole and len(along) == 1 else None
 
 
 def _same_dtype(node: ir.Node) -> bool:
-    source = node.inputs[0]
-    assert source is not None
-    return source.dtype is not None and attribute(node, "to", None) == source.dtype
+    source = g.unwrap(node.inputs[0])
+    return source.dtype is not None and g.attribute(node, "to", None) == source.dtype
 
 
 def _same_shape(node: ir.Node) -> bool:
-    source = node.inputs[0]
-    assert source is not None
-    return proven_equal(source, node.outputs[0])
+    source = g.unwrap(node.inputs[0])
+    return g.proven_equal(source, node.outputs[0])
 
 
 def _same_order(node: ir.Node) -> bool:
-    source, perm = node.inputs[0], node.attributes.get_ints("perm")
-    assert source is not None
+    source, perm = g.unwrap(node.inputs[0]), node.attributes.get_ints("perm")
     if perm is None:
         return source.shape is not None and len(source.shape) < 2
     return list(perm) == sorted(perm)
 
 
 def _flat_already(node: ir.Node) -> bool:
-    source = node.inputs[0]
-    assert source is not None
+    source = g.unwrap(node.inputs[0])
     two = source.shape is not None and len(source.shape) == 2
-    return two and attribute(node, "axis", 1) in (1, -1)
+    return two and g.attribute(node, "axis", 1) in (1, -1)
 
 
 def _all_of(number: int) -> Callable[[ir.Node], bool]:
     def test(node: ir.Node) -> bool:
-        found = integers(node.inputs[1]) if len(node.inputs) > 1 else None
+        found = g.integers(node.inputs[1]) if len(node.inputs) > 1 else None
         return found is not None and all(i == number for i in found)
 
     return test
@@ -196,7 +181,7 @@ def _broadcasts_anyway(value: ir.Value) -> bool:
         other = user.inputs[1 - place] if len(user.inputs) == 2 else None
         if user.op_type not in _BROADCASTING or user.domain or other is None:
             return False
-        if other is value or not proven_equal(other, value):
+        if other is value or not g.proven_equal(other, value):
             return False
     return True
 
@@ -205,8 +190,7 @@ _BROADCASTING = frozenset(("Add", "Div", "Mul", "Pow", "Sub"))
 
 
 def _rank_covers(node: ir.Node) -> bool:
-    source, shape = node.inputs[0], constant(node.inputs[1])
-    assert source is not None
+    source, shape = g.unwrap(node.inputs[0]), g.constant(node.inputs[1])
     if source.shape is None or shape is None:
         return False
     return shape.size <= len(source.shape)
@@ -217,11 +201,11 @@ def _is_number(value: ir.Value | None, number: float) -> bool:
 
     Floats have two zeros: x - 0.0 is x for every x, and x + 0.0 is not.
     """
-    tensor = constant(value)
+    tensor = g.constant(value)
     if tensor is None or len(tensor.shape) != 0 or constants.trains(value):
         return False
     if not tensor.dtype.is_floating_point():
-        return scalar(value) == number
+        return g.scalar(value) == number
     found = tensor.numpy()
     return bool(found == number and np.signbit(found) == np.signbit(number))
 
@@ -236,11 +220,11 @@ def _takes_all(node: ir.Node) -> bool:
     """A slice from 0 to the end, in steps of 1."""
     if len(node.inputs) < 3 or not (_same_shape(node) or _is_endless(node.inputs[2])):
         return False
-    return starts_at_zero(node)
+    return g.starts_at_zero(node)
 
 
 def _is_endless(ends: ir.Value | None) -> bool:
-    found = integers(ends)
+    found = g.integers(ends)
     if found is None or ends is None:
         return False
     by_tensorflow = authorship.is_tensorflows(ends.name or "")

@@ -6,15 +6,8 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.fold_constants import can_run, results
-from burnish.codegen.passes.graph import (
-    all_nodes,
-    constant,
-    detach_inputs,
-    label,
-    maker_of,
-    owner,
-)
 
 
 def inline_constant_if(model: ir.Model, account: Account) -> bool:
@@ -22,7 +15,7 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
 
     The other branch may not fit the shapes that are known here, since it never runs.
     """
-    choices = [n for n in all_nodes(model) if n.op_type == "If" and not n.domain]
+    choices = list(g.nodes_of(model, "If"))
     changed = False
     known = _known(model, choices)
     for node in choices:
@@ -32,8 +25,8 @@ def inline_constant_if(model: ir.Model, account: Account) -> bool:
         names = ("then_branch", "else_branch")
         taken, other = names if condition.numpy().item() else names[::-1]
         _inline(node, node.attributes[taken].as_graph())
-        detach_inputs(node.attributes[other].as_graph().all_nodes())
-        account.did(f"If whose condition is constant: {taken}", label(node))
+        g.detach_inputs(node.attributes[other].as_graph().all_nodes())
+        account.did(f"If whose condition is constant: {taken}", g.label(node))
         changed = True
     if changed:
         common.NameFixPass()(model)
@@ -49,13 +42,13 @@ def _known(
     waiting = [node.inputs[0] for node in choices]
     while waiting:
         value = waiting.pop()
-        tensor, maker = constant(value), maker_of(value)
+        tensor, maker = g.constant(value), g.maker_of(value)
         if tensor is not None:
             known[value] = tensor
         elif maker is not None and maker not in makers and can_run(maker):
             makers.add(maker)
             waiting += maker.inputs
-    for node in all_nodes(model) if makers else ():
+    for node in g.all_nodes(model) if makers else ():
         if node in makers:
             inputs = [known.get(value) for value in node.inputs]
             made = results(model, node, inputs, Account())
@@ -64,7 +57,6 @@ def _known(
 
 
 def _inline(node: ir.Node, branch: ir.Graph) -> None:
-    graph = owner(node)
     results = list(branch.outputs)
     branch.outputs.clear()
     nodes = list(branch)
@@ -74,7 +66,5 @@ def _inline(node: ir.Node, branch: ir.Graph) -> None:
         ir.Node("", "Identity", [value], name=f"{node.name}_{index}")
         for index, value in enumerate(results)
     ]
-    graph.insert_before(node, nodes)
-    ir.convenience.replace_nodes_and_values(
-        graph, node, [node], ends, node.outputs, [end.outputs[0] for end in ends]
-    )
+    g.owner(node).insert_before(node, nodes)
+    g.substitute(node, ends, [end.outputs[0] for end in ends])

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
+from burnish.codegen.program import demand_order
 from burnish.codegen.weights import constants
 
 _BRANCHES = ("then_branch", "else_branch")
@@ -52,18 +53,17 @@ def _merge(node: ir.Node, account: Account) -> bool:
     for value, number in second.items():  # the other branch reads what moves
         if number in moved and value not in other.outputs:
             ir.convenience.replace_all_uses_with(value, moved[number])
-    graph = g.owner(node)
     nodes = [each for each in then if each in cone]
     then.remove(nodes)
-    graph.insert_before(node, nodes)
-    _replace(graph, node, agreed)
+    g.owner(node).insert_before(node, nodes)
+    _replace(node, agreed)
     if not then.outputs:
         g.detach_inputs([*then.all_nodes(), *other.all_nodes()])
     account.did("If whose branches agree", g.label(node))
     return True
 
 
-def _replace(graph: ir.Graph, node: ir.Node, agreed: dict[int, ir.Value]) -> None:
+def _replace(node: ir.Node, agreed: dict[int, ir.Value]) -> None:
     """An If of the results that are left, and an Identity for each that agreed.
 
     The Identity keeps the names of the model's outputs; drop_identities follows.
@@ -73,21 +73,14 @@ def _replace(graph: ir.Graph, node: ir.Node, agreed: dict[int, ir.Value]) -> Non
         for place, value in agreed.items()
     }
     count = len(node.outputs) - len(agreed)
-    rest = ir.Node(
-        *("", "If", node.inputs, node.attributes.values()),
-        num_outputs=count,
-        name=node.name,
-        metadata_props=dict(node.metadata_props),
-    )
+    inputs, branches = node.inputs, node.attributes.values()
+    rest = g.named_like(ir.Node("", "If", inputs, branches, num_outputs=count), node)
     left = iter(rest.outputs)
     made = [
         ends[place].outputs[0] if place in ends else next(left)
         for place in range(len(node.outputs))
     ]
-    nodes = [*ends.values(), *([rest] if count else [])]
-    ir.convenience.replace_nodes_and_values(
-        graph, node, [node], nodes, node.outputs, made
-    )
+    g.substitute(node, [*ends.values(), *([rest] if count else [])], made)
 
 
 def _read(value: ir.Value) -> bool:
@@ -142,12 +135,9 @@ def _content(tensor: ir.TensorProtocol) -> Hashable:
 
 def _cone(branch: ir.Graph, results: Iterable[ir.Value]) -> set[ir.Node]:
     """The nodes of the branch that these values are computed from."""
-    found: set[ir.Node] = set()
-    waiting = list(results)
-    while waiting:
-        maker = waiting.pop().producer()
-        if maker is None or maker.graph is not branch or maker in found:
-            continue
-        found.add(maker)
-        waiting += [value for value in maker.inputs if value is not None]
-    return found
+
+    def makers(values: Iterable[ir.Value | None]) -> list[ir.Node]:
+        found = map(g.maker_of, values)
+        return [node for node in found if node is not None and node.graph is branch]
+
+    return set(demand_order(makers(results), lambda node: makers(node.inputs)))

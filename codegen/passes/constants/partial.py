@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 import numpy as np
 import onnx_ir as ir
 
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.constants.evaluate import evaluate
-from burnish.codegen.passes.graph import constant
 from burnish.codegen.program import demand_order
 
 
@@ -45,7 +45,7 @@ class Evaluator:
     ) -> np.ndarray:
         if value in made:
             return made[value]
-        tensor = constant(value)
+        tensor = g.constant(value)
         if tensor is None:
             raise Unknown
         return tensor.numpy()

@@ -10,20 +10,20 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared
-from burnish.codegen.passes.graph import attribute, constant, integers, maker_of, scalar
+from burnish.codegen.passes import graph as g
 
 
 def read_in_order(node: ir.Node) -> ir.Value | None:
     """The input of a Gather that takes all elements in order; None for other nodes."""
-    if node.op_type != "Gather" or attribute(node, "axis", 0):
+    if node.op_type != "Gather" or g.attribute(node, "axis", 0):
         return None
     flat, places = node.inputs
-    reshape = maker_of(flat, "Reshape")
+    reshape = g.maker_of(flat, "Reshape")
     if reshape is None or places is None:
         return None
     source, shape = reshape.inputs
     sizes = None if source is None else declared(source)
-    if integers(shape) != [-1] or sizes is None or sizes != declared(node.outputs[0]):
+    if g.integers(shape) != [-1] or sizes is None or sizes != declared(node.outputs[0]):
         return None
     rest = [None if size is None else size.value for size in sizes[1:]]
     known = [size for size in rest if size is not None]
@@ -41,7 +41,7 @@ def _counted(places: ir.Value, rank: int) -> tuple[int, np.ndarray] | None:
     terms = [places]
     while terms:
         term = terms.pop()
-        made, known = term.producer(), constant(term)
+        made, known = term.producer(), g.constant(term)
         if known is not None:
             table = table + known.numpy()
         elif made is not None and made.op_type == "Add" and None not in made.inputs:
@@ -57,14 +57,14 @@ def _step(made: ir.Node | None, rank: int) -> int | None:
     """The number by which a count of examples (N, 1, ..., 1) is multiplied."""
     if made is None or made.op_type != "Unsqueeze" or len(made.inputs) < 2:
         return None
-    times = maker_of(made.inputs[0], "Mul")
-    if times is None or integers(made.inputs[1]) != list(range(1, rank)):
+    times = g.maker_of(made.inputs[0], "Mul")
+    if times is None or g.integers(made.inputs[1]) != list(range(1, rank)):
         return None
     for count, by in (times.inputs, times.inputs[::-1]):
-        step, counting = scalar(by), maker_of(count, "Range")
+        step, counting = g.scalar(by), g.maker_of(count, "Range")
         if step is None or counting is None:
             continue
         start, _, delta = counting.inputs
-        if scalar(start) == 0 and scalar(delta) == 1:
+        if g.scalar(start) == 0 and g.scalar(delta) == 1:
             return int(step)
     return None

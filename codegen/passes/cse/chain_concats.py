@@ -10,7 +10,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import label
+from burnish.codegen.passes import graph as g
 
 
 def chain_concats(model: ir.Model, account: Account) -> bool:
@@ -32,7 +32,7 @@ def _chained(graph: ir.Graph | ir.Function, account: Account) -> bool:
                 node.resize_inputs(1 + len(inputs) - length)
                 for place, value in enumerate((start, *inputs[length:])):
                     node.replace_input_with(place, value)
-                account.did("Concat that extends an earlier one", label(node))
+                account.did("Concat that extends an earlier one", g.label(node))
                 changed = True
                 break
         made.setdefault((axis, *inputs), node.outputs[0])

@@ -111,8 +111,7 @@ def _is_layer(node: ir.Node | None) -> bool:
 
 
 def _region(seed: ir.Value, node: ir.Node) -> Region:
-    order = _order(node)
-    assert order is not None
+    order = g.unwrap(_order(node))
     region = Region(last(len(order)))
     graph = node.graph
     waiting = [seed]
@@ -133,8 +132,7 @@ def _made(region: Region, value: ir.Value) -> list[ir.Value]:
     """Where the value comes from: more values with channels last."""
     maker = value.producer()
     if maker is not None and _order(maker) == region.order:
-        source = maker.inputs[0]
-        assert source is not None
+        source = g.unwrap(maker.inputs[0])
         region.sources[value] = source
         return []
     if maker in region.nodes:
@@ -311,15 +309,11 @@ class _Move:
     def _end(self, node: ir.Node, value: ir.Value) -> None:
         """A redundant Transpose to channels first."""
         if not g.forward(node, value):
-            made = ir.Node("", "Identity", [value], name=node.name)
-            ir.convenience.replace_nodes_and_values(
-                g.owner(node), node, [node], [made], node.outputs, made.outputs
-            )
+            g.substitute(node, [ir.Node("", "Identity", [value], name=node.name)])
 
     def _give(self, value: ir.Value, uses: list[tuple[ir.Node, int]]) -> None:
         """Channels last, for those who need them."""
-        name, graph = value.name, value.producer()
-        assert graph is not None
+        name, graph = value.name, g.unwrap(value.producer())
         outer = self._turned(value, self.region.order)
         for user, place in uses:
             user.replace_input_with(place, outer)

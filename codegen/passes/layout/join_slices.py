@@ -34,16 +34,18 @@ class _Step:
 
 def join_slices(model: ir.Model, account: Account) -> bool:
     """Run the nodes between Slices and their Concat once, on the whole axis."""
-    changed = False
-    for node in g.all_nodes(model):
-        if node.op_type == "Concat" and not node.domain and len(node.inputs) >= _LEAST:
-            steps = [_step(node, value) for value in node.inputs]
-            first = steps[0]
-            if first is not None and _are_all(first, steps):
-                _write(node, first)
-                account.did("layers on each slice joined", g.label(node))
-                changed = True
-    return changed
+    rewrites = {"layers on each slice joined": _joined}
+    return g.rewrite_nodes(model, account, rewrites, "Concat")
+
+
+def _joined(_model: ir.Model, node: ir.Node) -> bool:
+    if len(node.inputs) < _LEAST:
+        return False
+    first, *others = (_step(node, value) for value in node.inputs)
+    if first is None or not _are_all(first, [first, *others]):
+        return False
+    _write(node, first)
+    return True
 
 
 def _step(concat: ir.Node, value: ir.Value | None) -> _Step | None:
@@ -137,8 +139,7 @@ def _write(concat: ir.Node, step: _Step) -> None:
         ]
         domain, kind = ("burnish", "Linear") if gemm else (node.domain, node.op_type)
         again = ir.Node(domain, kind, [value, *node.inputs[1:]], kept)
-        again.name = node.name
-        again.metadata_props.update(node.metadata_props)
+        g.named_like(again, node)
         before, after = value.shape, node.outputs[0].shape
         if before is not None and after is not None:
             dims = [*list(before)[:-1], list(after)[-1]]
@@ -153,6 +154,4 @@ def _write(concat: ir.Node, step: _Step) -> None:
         made.append(ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", order)]))
     old, end = concat.outputs[0], made[-1].outputs[0]
     end.shape, end.type = old.shape, old.type
-    ir.convenience.replace_nodes_and_values(
-        g.owner(concat), concat, [concat], made, [old], [end]
-    )
+    g.substitute(concat, made)

@@ -324,9 +324,7 @@ def _replace(
     value = source
     for step in steps:
         step.replace_input_with(0, value)
-        step.name = last.name
-        step.metadata_props.update(last.metadata_props)
-        value = step.outputs[0]
+        value = g.named_like(step, last).outputs[0]
         value.type = result.type
     value.shape = result.shape
     others = [each for step in steps for each in step.inputs[1:]]

@@ -37,16 +37,17 @@ class _Repeat:
 
 def repeat_elements(model: ir.Model, account: Account) -> bool:
     """Write a Resize for every Tile that repeats elements."""
-    changed = False
-    for node in g.all_nodes(model):
-        if node.op_type == "Reshape" and not node.domain and node.graph is not None:
-            repeat = _repeat(node)
-            repeat = None if repeat is None else _outside(repeat)
-            if repeat is not None and repeat.axis > 1:  # heads are repeated otherwise
-                _write(model, node, repeat)
-                account.did("elements repeated along an axis", g.label(node))
-                changed = True
-    return changed
+    rewrites = {"elements repeated along an axis": _rewritten}
+    return g.rewrite_nodes(model, account, rewrites, "Reshape")
+
+
+def _rewritten(model: ir.Model, node: ir.Node) -> bool:
+    found = _repeat(node)
+    repeat = None if found is None else _outside(found)
+    if repeat is None or repeat.axis < 2:  # heads are repeated otherwise
+        return False
+    _write(model, node, repeat)
+    return True
 
 
 def _repeat(merge: ir.Node) -> _Repeat | None:
@@ -128,12 +129,7 @@ def _write(model: ir.Model, merge: ir.Node, repeat: _Repeat) -> None:
         dims = list(old.shape)
         back = [dims[place] for place in inverse(repeat.order)]
         made.outputs[0].shape = ir.Shape(back)
-    for node in (made, turn):
-        node.name = merge.name
-        node.metadata_props.update(merge.metadata_props)
-    ir.convenience.replace_nodes_and_values(
-        g.owner(merge), merge, [merge], [made, turn], [old], [end]
-    )
+    g.substitute(merge, [g.named_like(node, merge) for node in (made, turn)])
 
 
 def _scales(node: ir.Node) -> np.ndarray | None:

@@ -19,21 +19,13 @@ _CROPS = "tf_crop_and_resize"
 
 def spatial_sizes(model: ir.Model, account: Account) -> bool:
     """Name the axes of every Resize by sizes that leaves batch and channels alone."""
-    changed = False
-    for node in g.all_nodes(model):
-        found = _resized(node)
-        if found is not None:
-            _name_axes(model, node, found)
-            account.did("sizes without those of batch and channels", g.label(node))
-            changed = True
-    return changed
+    rewrites = {"sizes without those of batch and channels": _named_axes}
+    return g.rewrite_nodes(model, account, rewrites, "Resize")
 
 
 def _resized(node: ir.Node) -> Sizes | None:
     """What height, width ... become, where batch and channels are known to stay."""
-    if node.op_type != "Resize" or node.domain or len(node.inputs) < 4:
-        return None
-    if node.inputs[3] is None or "axes" in node.attributes or node.graph is None:
+    if len(node.inputs) < 4 or node.inputs[3] is None or "axes" in node.attributes:
         return None
     if g.attribute(node, "coordinate_transformation_mode", "half_pixel") == _CROPS:
         return None  # its region has numbers for all axes
@@ -44,7 +36,10 @@ def _resized(node: ir.Node) -> Sizes | None:
     return after[2:] if stay else None
 
 
-def _name_axes(model: ir.Model, node: ir.Node, sizes: Sizes) -> None:
+def _named_axes(_model: ir.Model, node: ir.Node) -> bool:
+    sizes = _resized(node)
+    if sizes is None:
+        return False
     known = numbers(sizes)
     if known is not None:
         made = [g.constant_node(known)]
@@ -52,8 +47,8 @@ def _name_axes(model: ir.Model, node: ir.Node, sizes: Sizes) -> None:
         ends = [g.constant_node([n]) for n in (2, 2 + len(sizes), 0)]
         inputs = [node.inputs[3], *(end.outputs[0] for end in ends)]
         made = [*ends, ir.Node("", "Slice", inputs)]
-    assert node.graph is not None
-    node.graph.insert_before(node, made)
+    g.owner(node).insert_before(node, made)
     node.replace_input_with(3, made[-1].outputs[0])
     node.attributes["axes"] = ir.AttrInt64s("axes", range(2, 2 + len(sizes)))
     node.version = _NAMED_AXES
+    return True

@@ -25,43 +25,29 @@ _PRODUCTS = frozenset(("Attention", "MatMul"))
 
 def unmerge_heads(model: ir.Model, account: Account) -> bool:
     """Undo a merge of two axes where everything up to their split allows it."""
-    changed = False
-    for node in g.all_nodes(model):
-        lead = _split(node)
-        if lead is None or node.graph is None:
-            continue
-        source = node.inputs[0]
-        assert source is not None
-        found = _Unmerged(lead, node)
-        if not found.fits(source):
-            continue
-        written = _Writer(model, lead, found.merged, node)
-        value = written.value(source)
-        output = node.outputs[0]
-        ir.convenience.replace_nodes_and_values(
-            g.owner(node), node, [node], written.nodes, [output], [value]
-        )
-        account.did("batch and heads stay apart", g.label(node))
-        changed = True
-    return changed
+    rewrites = {"batch and heads stay apart": _unmerged}
+    return g.rewrite_nodes(model, account, rewrites, "Reshape")
 
 
-def _split(node: ir.Node) -> tuple[Size, Size] | None:
-    """The two sizes into which a Reshape splits the first of three axes, else None."""
-    if node.op_type != "Reshape" or node.domain != "":
-        return None
-    before, after = declared(node.inputs[0]), declared(node.outputs[0])
-    return _halves(before, after)
+def _unmerged(model: ir.Model, node: ir.Node) -> bool:
+    source = g.unwrap(node.inputs[0])
+    lead = _halves(declared(source), declared(node.outputs[0]))
+    found = None if lead is None else _Unmerged(lead, node)
+    if lead is None or found is None or not found.fits(source):
+        return False
+    written = _Writer(model, lead, found.merged, node)
+    value = written.value(source)
+    g.substitute(node, written.nodes, [value])
+    return True
 
 
 def _halves(three: Dims | None, four: Dims | None) -> tuple[Size, Size] | None:
+    """The two sizes into which the first of three axes is split, else None."""
     if three is None or four is None or len(three) != 3 or len(four) != 4:
         return None
     if None in three or None in four or three[1:] != four[2:]:
         return None
-    batch, heads = four[:2]
-    assert batch is not None
-    assert heads is not None
+    batch, heads = map(g.unwrap, four[:2])
     return (batch, heads) if batch * heads == three[0] and heads.value else None
 
 
@@ -208,16 +194,9 @@ class _Writer:
         attributes: list[ir.Attr],
     ) -> ir.Value:
         """A node like `node`, whose result is `value` with four axes."""
-        made = ir.Node(
-            node.domain,
-            op_type,
-            inputs,
-            attributes,
-            version=node.version,
-            name=node.name,
-            metadata_props=dict(node.metadata_props),
-        )
-        self.nodes.append(made)
+        version = node.version
+        made = ir.Node(node.domain, op_type, inputs, attributes, version=version)
+        self.nodes.append(g.named_like(made, node))
         result = made.outputs[0]
         result.type = value.type
         wide = op_type in ("Expand", "Reshape") or any(
@@ -243,8 +222,7 @@ class _Writer:
 
     def _split(self, value: ir.Value) -> ir.Value:
         """A Reshape of what never was merged here."""
-        heads = self.lead[1].value
-        assert heads is not None
+        heads = g.unwrap(self.lead[1].value)
         lead = g.new_constant(self.model, f"{value.name}_heads", [-1, heads])
         shape = self._joined(lead, self._sizes(value, 1, 3))
         return self._node(self.like, value, "Reshape", [value, shape], [])
@@ -257,9 +235,7 @@ class _Writer:
         return self._of_sizes(ir.node("Concat", [lead, rest], {"axis": 0}), 4)
 
     def _of_sizes(self, node: ir.Node, length: int) -> ir.Value:
-        node.name = self.like.name
-        node.metadata_props.update(self.like.metadata_props)
-        self.nodes.append(node)
+        self.nodes.append(g.named_like(node, self.like))
         output = node.outputs[0]
         output.type = ir.TensorType(ir.DataType.INT64)
         output.shape = ir.Shape([length])

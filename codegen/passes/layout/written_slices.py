@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import attribute, constant, constant_node, static_dims
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 
 
 def _check(found: Match) -> str | None:
-    if attribute(found.named["main"], "reduction", "none") != "none":
+    if g.attribute(found.named["main"], "reduction", "none") != "none":
         return "what is written is added to what is there"
-    if constant(found["at"]) is None:
+    if g.constant(found["at"]) is None:
         return "the places are computed"
-    if static_dims(found["data"]) is None:
+    if g.static_dims(found["data"]) is None:
         return "the shape is not known"
     return None if _slice(found) else "the places are no slice along one axis"
 
 
 def _slice(found: Match) -> tuple[int, int, int] | None:
     """The axis, the first and the last place behind it that are written."""
-    sizes, held = static_dims(found["data"]), constant(found["at"])
+    sizes, held = g.static_dims(found["data"]), g.constant(found["at"])
     if sizes is None or held is None:
         return None
     at = held.numpy()
@@ -40,16 +40,15 @@ def _slice(found: Match) -> tuple[int, int, int] | None:
 
 
 def _concat(found: Match) -> list[ir.Node]:
-    place, data = _slice(found), found["data"]
-    assert place is not None
+    place, data = g.unwrap(_slice(found)), found["data"]
     axis, start, stop = place
-    size = (static_dims(data) or ())[axis]
+    size = (g.static_dims(data) or ())[axis]
     made: list[ir.Node] = []
 
     def part(begin: int, end: int) -> list[ir.Value]:
         if begin == end:
             return []
-        held = [constant_node([number]) for number in (begin, end, axis)]
+        held = [g.constant_node([number]) for number in (begin, end, axis)]
         node = ir.Node("", "Slice", [data, *(each.outputs[0] for each in held)])
         made.extend((*held, node))
         return [node.outputs[0]]

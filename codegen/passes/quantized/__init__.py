@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.quantized.dynamic import dynamic_layers
 from burnish.codegen.passes.quantized.integer import integer_operators
 from burnish.codegen.passes.quantized.layers import round_inputs
@@ -36,7 +36,7 @@ def quantized_layers(
     move_floats(model)
     changed |= dequantize_weights(model, account)
     if is_dynamic:  # products whose nodes the quantizer made anew
-        settle(model, [[node] for node in all_nodes(model) if not is_placed(node)])
+        settle(model, [[node] for node in g.all_nodes(model) if not is_placed(node)])
         sort_by_need(model.graph)
     changed |= fake_quantize_pairs(model, account, dequantize=dequantize)
     if not dequantize:

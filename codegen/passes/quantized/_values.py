@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops import Trait, having
-from burnish.codegen.passes.graph import attribute, constant, owner
+from burnish.codegen.passes import graph as g
 from burnish.codegen.weights.dequantized import BITS, Dequantized
 from burnish.ops.quantized.small import small
 
@@ -45,18 +45,18 @@ _MOVES = having(Trait.VIEW | Trait.SELECTION) | {"MaxPool"}
 
 def scale_of(node: ir.Node) -> Scale | None:
     """The scales and zero points of a node, where the file has them."""
-    scales = constant(node.inputs[1])
+    scales = g.constant(node.inputs[1])
     given = node.inputs[2] if len(node.inputs) > 2 else None
-    zeros = None if given is None else constant(given)
+    zeros = None if given is None else g.constant(given)
     if scales is None or (given is not None and zeros is None):
         return None
     small = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
     dtype = zeros.dtype if zeros is not None else small.dtype if small else None
     if zeros is None and node.op_type == "QuantizeLinear":
         dtype = _output_dtype(node)
-    if scales.dtype != ir.DataType.FLOAT or attribute(node, "block_size", 0):
+    if scales.dtype != ir.DataType.FLOAT or g.attribute(node, "block_size", 0):
         return None
-    if not attribute(node, "saturate", 1):
+    if not g.attribute(node, "saturate", 1):
         return None
     return _shifted(scales, zeros, dtype)
 
@@ -68,11 +68,9 @@ def scale_of_tensor(tensor: Dequantized) -> Scale | None:
 
 def scale_of_rounding(node: ir.Node) -> Scale:
     """Those of a FakeQuantize."""
-    scale, zero = (constant(v) for v in node.inputs[1:3])
-    assert scale is not None
-    assert zero is not None
+    scale, zero = (g.unwrap(g.constant(v)).numpy() for v in node.inputs[1:3])
     value = node.attributes.get_string("value", "q8f")
-    return Scale(scale.numpy().reshape(-1), zero.numpy().reshape(-1), value)
+    return Scale(scale.reshape(-1), zero.reshape(-1), value)
 
 
 def _shifted(
@@ -109,8 +107,8 @@ def same(one: Scale | None, other: Scale | None) -> bool:
 def moves(node: ir.Node) -> bool:
     """Whether results are elements of the first input, as they are."""
     if node.op_type == "Resize":
-        places = attribute(node, "coordinate_transformation_mode", "")
-        nearest = attribute(node, "mode", "nearest") == "nearest"
+        places = g.attribute(node, "coordinate_transformation_mode", "")
+        nearest = g.attribute(node, "mode", "nearest") == "nearest"
         return nearest and places != "tf_crop_and_resize"  # which has a value outside
     return node.op_type in _MOVES
 
@@ -129,20 +127,20 @@ def source_of(value: ir.Value) -> ir.Value:
 def _pads_zero(node: ir.Node) -> bool:
     """Whether a node pads with 0, which every scale has exactly."""
     given = node.inputs[2] if len(node.inputs) > 2 else None
-    held = None if given is None else constant(given)
+    held = None if given is None else g.constant(given)
     zeros = given is None or (held is not None and not held.numpy().any())
     return node.op_type == "Pad" and "value" not in node.attributes and zeros
 
 
 def is_small(value: ir.Value | None) -> bool:
     """Whether it is a constant of numbers of a few bits."""
-    tensor = constant(value)
+    tensor = g.constant(value)
     return tensor is not None and tensor.dtype in BITS
 
 
 def is_dequantized(value: ir.Value | None) -> bool:
     """Whether the value is a dequantized weight."""
-    return isinstance(constant(value), Dequantized)
+    return isinstance(g.constant(value), Dequantized)
 
 
 def only_reader(node: ir.Node) -> ir.Node | None:
@@ -156,9 +154,8 @@ def put(
     old: ir.Node, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
 ) -> ir.Node:
     """Insert a node before another one, with the other's name and scope."""
-    node = ir.Node(domain, op_type, list(inputs), name=old.name)
-    node.metadata_props.update(old.metadata_props)
-    owner(old).insert_before(old, node)
+    node = ir.Node(domain, op_type, list(inputs))
+    g.before(old, node)
     return node
 
 
@@ -167,5 +164,5 @@ def replace(node: ir.Node, made: ir.Value) -> None:
     old = node.outputs[0]
     made.type, made.shape, name = old.type, old.shape, old.name
     ir.convenience.replace_all_uses_with(old, made, replace_graph_outputs=True)
-    owner(node).remove(node, safe=True)
+    g.owner(node).remove(node, safe=True)
     made.name = name

@@ -11,14 +11,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.passes.graph import (
-    all_nodes,
-    constant,
-    label,
-    new_constant,
-    owner,
-    scalar,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.quantized._values import only_reader, put, replace
 from burnish.codegen.passes.quantized.whole_bias import WholeBias, whole_bias
 
@@ -33,7 +26,7 @@ def dynamic_layers(
     A recurrent layer that onnxruntime's operator became says so from the start.
     """
     changed = False
-    for node in all_nodes(model):
+    for node in g.all_nodes(model):
         if node.metadata_props.get(ON_INPUT) and dequantize:
             del node.metadata_props[ON_INPUT]
             changed = True
@@ -42,8 +35,7 @@ def dynamic_layers(
         found = _scaled(node)
         if found is None:
             continue
-        result, x = found.result, node.inputs[0]
-        assert x is not None
+        result, x = found.result, g.unwrap(node.inputs[0])
         maker = x.producer()
         if found.step is not None:
             x = _static(node, result, found.step)
@@ -52,7 +44,7 @@ def dynamic_layers(
         weight = _weight(model, node, result, found.scales)
         operands, bias = [x, weight], found.bias
         if bias is not None and found.step is not None:
-            operands.append(bias.rounded(model, scalar(found.step), found.scales))
+            operands.append(bias.rounded(model, g.scalar(found.step), found.scales))
         elif bias is not None:
             operands.append(bias.value)
         plain = put(result, _PRODUCTS[node.op_type], operands)
@@ -65,8 +57,8 @@ def dynamic_layers(
             plain.metadata_props[ON_INPUT] = json.dumps(how)
         replace(result, plain.outputs[0])
         for dead in (*reversed(found.path), node):
-            owner(dead).remove(dead, safe=True)
-        account.did("layer that rounds its input", label(node))
+            g.owner(dead).remove(dead, safe=True)
+        account.did("layer that rounds its input", g.label(node))
         changed = True
     return changed
 
@@ -90,14 +82,18 @@ class _Scaled:
 def _scaled(node: ir.Node) -> _Scaled | None:
     x, w = node.inputs[:2]
     given, of_weight = (*node.inputs[2:], None, None)[:2]
-    if x is None or constant(w) is None or (of_weight and constant(of_weight) is None):
+    if (
+        x is None
+        or g.constant(w) is None
+        or (of_weight and g.constant(of_weight) is None)
+    ):
         return None
     maker = x.producer()
     dynamic = maker is not None and maker.op_type == "DynamicQuantizeLinear"
     if dynamic and maker is not None:
         if given is not maker.outputs[2] or x is not maker.outputs[0]:
             return None
-    elif given is not None and constant(given) is None:
+    elif given is not None and g.constant(given) is None:
         return None
     path = _to_floats(node)
     result = only_reader(path[-1]) if path else None
@@ -110,9 +106,9 @@ def _scaled(node: ir.Node) -> _Scaled | None:
     step = maker.outputs[1] if dynamic and maker is not None else both.inputs[0]
     if step is None or step not in both.inputs:
         return None
-    if not dynamic and scalar(step) is None:
+    if not dynamic and g.scalar(step) is None:
         return None
-    (scales,) = [constant(v) for v in both.inputs if v is not step] or [None]
+    (scales,) = [g.constant(v) for v in both.inputs if v is not step] or [None]
     if scales is None or not _is_by_output(node, scales.numpy()):
         return None
     bias = None
@@ -144,8 +140,7 @@ def _static(node: ir.Node, before: ir.Node, step: ir.Value) -> ir.Value:
 
 def _is_by_output(node: ir.Node, scales: np.ndarray) -> bool:
     """Whether there is one scale, or one for each output."""
-    weight = constant(node.inputs[1])
-    assert weight is not None
+    weight = g.unwrap(g.constant(node.inputs[1]))
     shape = weight.shape.numpy()
     if scales.size == 1:
         return len(shape) >= 2
@@ -158,18 +153,17 @@ def _is_by_output(node: ir.Node, scales: np.ndarray) -> bool:
 def _weight(
     model: ir.Model, node: ir.Node, before: ir.Node, scales: np.ndarray
 ) -> ir.Value:
-    weight, zero = node.inputs[1], (*node.inputs, None)[3]
-    assert weight is not None
+    weight, zero = g.unwrap(node.inputs[1]), (*node.inputs, None)[3]
     flat: np.ndarray[Any, Any] = np.ascontiguousarray(scales).reshape(-1)
-    zeros = constant(zero)
+    zeros = g.constant(zero)
     if zeros is not None and zeros.size > 1:
         flat = np.broadcast_to(flat, (zeros.size,)).copy()
     elif zeros is not None and flat.size > 1:
         wide = np.broadcast_to(zeros.numpy().reshape(-1), flat.shape).copy()
-        zero = new_constant(model, f"{weight.name}_zero_points", wide)
+        zero = g.new_constant(model, f"{weight.name}_zero_points", wide)
     if flat.size == 1:
         flat = flat.reshape(())
-    scale = new_constant(model, f"{weight.name}_scales", flat)
+    scale = g.new_constant(model, f"{weight.name}_scales", flat)
     made = put(before, "DequantizeLinear", [weight, scale, zero])
     if flat.size > 1:
         last = len(weight.shape or ()) - 1

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import all_nodes, constant, label, new_constant
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.quantized._values import put, replace
 
 _BIAS = 8  # place among the inputs of QLinearConv
@@ -16,14 +16,12 @@ _PRODUCTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul"}
 def integer_operators(model: ir.Model, account: Account) -> bool:
     """Dequantize the inputs, and quantize the outputs."""
     changed = False
-    for node in all_nodes(model):
-        plain = _PRODUCTS.get(node.op_type)
-        if plain is None or node.domain:
-            continue
+    for node in g.nodes_of(model, *_PRODUCTS):
+        plain = _PRODUCTS[node.op_type]
         x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
-        if any(constant(v) is None for v in (x_scale, w_scale, y_scale)):
+        if any(g.constant(v) is None for v in (x_scale, w_scale, y_scale)):
             continue
-        if constant(w_scale).size > 1 and constant(w) is None:  # type: ignore[union-attr]
+        if g.constant(w_scale).size > 1 and g.constant(w) is None:  # type: ignore[union-attr]
             continue
         rank = None if w is None or w.shape is None else len(w.shape)
         if rank is None:
@@ -41,7 +39,7 @@ def integer_operators(model: ir.Model, account: Account) -> bool:
         small = node.outputs[0]
         y.outputs[0].type, y.outputs[0].shape = _FLOAT, small.shape
         again = put(node, "QuantizeLinear", [y.outputs[0], y_scale, y_zero])
-        account.did(f"{node.op_type} between roundings", label(node))
+        account.did(f"{node.op_type} between roundings", g.label(node))
         replace(node, again.outputs[0])
         changed = True
     return changed
@@ -53,7 +51,7 @@ _FLOAT = ir.TensorType(ir.DataType.FLOAT)
 def _dequantized(
     node: ir.Node, parts: list[ir.Value | None], axis: int | None
 ) -> ir.Value:
-    value, scale = parts[0], constant(parts[1])
+    value, scale = parts[0], g.constant(parts[1])
     made = put(node, "DequantizeLinear", parts)
     if axis is not None and scale is not None and scale.size > 1:
         made.attributes.add(ir.AttrInt64("axis", axis))
@@ -64,14 +62,12 @@ def _dequantized(
 
 def _bias(model: ir.Model, node: ir.Node) -> ir.Value:
     """Whole numbers of the product of both scales."""
-    x, w = (constant(node.inputs[place]) for place in (1, 4))
-    assert x is not None
-    assert w is not None
-    step = x.numpy().reshape(()) * w.numpy().reshape(-1)
+    x, w = (g.unwrap(g.constant(node.inputs[place])).numpy() for place in (1, 4))
+    step = x.reshape(()) * w.reshape(-1)
     bias = node.inputs[_BIAS]
     count = 1 if bias is None or bias.shape is None else bias.shape[0]
     name = "" if bias is None else bias.name
     if step.size == 1 and isinstance(count, int):
         step = np.full(count, step[0])
-    scale = new_constant(model, f"{name}_scale", step.astype(np.float32))
+    scale = g.new_constant(model, f"{name}_scale", step.astype(np.float32))
     return _dequantized(node, [bias, scale, None], 0)

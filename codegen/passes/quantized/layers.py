@@ -9,7 +9,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
-from burnish.codegen.passes.graph import all_nodes, constant, label, maker_of, owner
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.quantized._values import (
     Scale,
     is_dequantized,
@@ -24,7 +24,7 @@ _PRODUCTS = having(Trait.PRODUCT) | {"Conv"}
 
 def round_inputs(model: ir.Model, account: Account) -> None:
     """Annotate layers with their inputs' quantization; remove it from the graph."""
-    for node in all_nodes(model):
+    for node in g.all_nodes(model):
         if node.op_type not in _PRODUCTS or node.domain or len(node.inputs) < 2:
             continue
         scale = _scale_before(node.inputs[0])
@@ -38,8 +38,8 @@ def round_inputs(model: ir.Model, account: Account) -> None:
             "value": scale.value,
         }
         node.metadata_props[ON_INPUT] = json.dumps(quantization)
-        account.did("layer that rounds its input", label(node))
-    for node in all_nodes(model):
+        account.did("layer that rounds its input", g.label(node))
+    for node in g.all_nodes(model):
         if node.op_type == "FakeQuantize" and node.domain == "burnish":
             _drop(node)
 
@@ -47,7 +47,7 @@ def round_inputs(model: ir.Model, account: Account) -> None:
 def _scale_before(value: ir.Value | None) -> Scale | None:
     """The scale by which the source of a value's numbers was quantized."""
     source = None if value is None else source_of(value)
-    maker, tensor = maker_of(source), constant(source)
+    maker, tensor = g.maker_of(source), g.constant(source)
     if isinstance(tensor, Dequantized):
         return scale_of_tensor(tensor)
     if maker is None or maker.op_type != "FakeQuantize":
@@ -65,4 +65,4 @@ def _drop(node: ir.Node) -> None:
     if source is None or output.is_graph_output() or not rounding or not all(rounding):
         return
     ir.convenience.replace_all_uses_with(output, source)
-    owner(node).remove(node, safe=True)
+    g.owner(node).remove(node, safe=True)

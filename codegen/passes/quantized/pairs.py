@@ -7,17 +7,7 @@ import onnx_ir as ir
 
 from burnish import ops
 from burnish.codegen.account import Account
-from burnish.codegen.passes.graph import (
-    all_nodes,
-    behind_identities,
-    constant,
-    initializer,
-    label,
-    maker_of,
-    new_constant,
-    owner,
-    scalar,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.quantized._values import (
     Scale,
     moves,
@@ -50,13 +40,11 @@ def fake_quantize_pairs(
     """One node for each pair; none where the numbers have been rounded so before."""
     changed = False
     made: list[ir.Node] = []
-    for node in all_nodes(model):
-        if node.op_type != "QuantizeLinear" or node.domain or node.inputs[0] is None:
-            continue
+    for node in g.nodes_of(model, "QuantizeLinear"):
         scale, behind = scale_of(node), _behind(node)
-        if scale is None or not behind:
-            continue
         value = node.inputs[0]
+        if scale is None or not behind or value is None:
+            continue
         starts_at_0 = scale.scales.size == 1 and (scale.zeros == scale.lowest).all()
         if starts_at_0 and np.isfinite(scale.scales[0]):
             value = _cut_off(node, value)
@@ -66,8 +54,8 @@ def fake_quantize_pairs(
             made += [] if maker is None else [maker]
         for reader in behind:
             _forward(reader, value)
-        owner(node).remove(node, safe=True)
-        account.did("numbers rounded between layers", label(node))
+        g.owner(node).remove(node, safe=True)
+        account.did("numbers rounded between layers", g.label(node))
         changed = True
     for node in made:
         _measure_rounded(node)
@@ -89,13 +77,12 @@ def _measure_rounded(node: ir.Node) -> None:
 
 def move_floats(model: ir.Model) -> None:
     """Move DequantizeLinear before nodes that select elements."""
-    for node in all_nodes(model):
-        if node.op_type == "DequantizeLinear" and node.graph and not node.domain:
-            _above_moves(node)
-    waiting = [n for n in all_nodes(model) if n.op_type == "QuantizeLinear"]
+    for node in g.nodes_of(model, "DequantizeLinear"):
+        _above_moves(node)
+    waiting = list(g.nodes_of(model, "QuantizeLinear"))
     while waiting:
         node = waiting.pop()
-        scale = None if node.domain else scale_of(node)
+        scale = scale_of(node)
         if scale is not None and scale.scales.size == 1:
             waiting += _behind_moves(node)
 
@@ -128,7 +115,7 @@ def _quantized_again(node: ir.Node, reader: ir.Node, old: ir.Value) -> ir.Node:
     for attribute in node.attributes.values():
         again.attributes.add(attribute)
     again.metadata_props.update(reader.metadata_props)
-    owner(reader).insert_after(reader, again)
+    g.owner(reader).insert_after(reader, again)
     new = again.outputs[0]
     new.type, new.shape, name = old.type, old.shape, old.name
     ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
@@ -143,14 +130,14 @@ def _pads_zero(reader: ir.Node, node: ir.Node) -> bool:
         return False
     if reader.attributes.get_string("mode", "constant") != "constant":
         return False
-    code = constant(reader.inputs[2])
-    zero = constant(node.inputs[2]) if len(node.inputs) > 2 else None
+    code = g.constant(reader.inputs[2])
+    zero = g.constant(node.inputs[2]) if len(node.inputs) > 2 else None
     number = 0 if zero is None else zero.numpy().reshape(-1)[0]
     return code is not None and code.size == 1 and bool(code.numpy() == number)
 
 
 def _type_of(value: ir.Value | None) -> ir.TypeProtocol | None:
-    tensor = constant(value)
+    tensor = g.constant(value)
     return None if tensor is None else ir.TensorType(tensor.dtype)
 
 
@@ -177,20 +164,20 @@ def _forward(node: ir.Node, value: ir.Value) -> None:
         replace(node, put(node, "Identity", [value]).outputs[0])
         return
     ir.convenience.replace_all_uses_with(output, value)
-    owner(node).remove(node, safe=True)
+    g.owner(node).remove(node, safe=True)
 
 
 def _rounded(model: ir.Model, node: ir.Node, value: ir.Value, scale: Scale) -> ir.Value:
-    known = behind_identities(value)
-    tensor = constant(known)
+    known = g.behind_identities(value)
+    tensor = g.constant(known)
     is_float = tensor is not None and tensor.dtype == ir.DataType.FLOAT
     if tensor is not None and is_float and scale.scales.size == 1:
         name = value.name or "weight"
         trains = tensor.size > 1 and constants.trains(known)
         tensor = _rounded_weight(name, tensor, scale)
-        return initializer(model, ir.Value(name=name), tensor, trains=trains)
-    scales = new_constant(model, f"{value.name}_scale", scale.scales)
-    zeros = new_constant(model, f"{value.name}_zero_point", scale.zeros)
+        return g.initializer(model, ir.Value(name=name), tensor, trains=trains)
+    scales = g.new_constant(model, f"{value.name}_scale", scale.scales)
+    zeros = g.new_constant(model, f"{value.name}_zero_point", scale.zeros)
     made = put(node, "FakeQuantize", [value, scales, zeros], "burnish")
     made.meta[_SCALE] = _name(node.inputs[1])
     if scale.value != "q8f":
@@ -235,9 +222,9 @@ def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
     maker = value.producer()
     if maker is None or maker.domain or maker.op_type not in _SUMS:
         return value
-    if any(scalar(part) is not None for part in maker.inputs):
+    if any(g.scalar(part) is not None for part in maker.inputs):
         return value  # of a function, as GELU's 1 + erf
-    if _are_scores(maker) or any(_are_scores(maker_of(v)) for v in maker.inputs):
+    if _are_scores(maker) or any(_are_scores(g.maker_of(v)) for v in maker.inputs):
         return value  # of an attention, which happened to be none below 0
     made = put(node, "Relu", [value]).outputs[0]
     made.type, made.shape = value.type, value.shape
@@ -247,10 +234,10 @@ def _cut_off(node: ir.Node, value: ir.Value) -> ir.Value:
 def _are_scores(node: ir.Node | None) -> bool:
     """Whether a node is a product of two values that are computed."""
     while node is not None and node.op_type in _ROUNDINGS:
-        node = maker_of(node.inputs[0])
+        node = g.maker_of(node.inputs[0])
     if node is None or node.op_type != "MatMul" or node.domain:
         return False
-    return all(part is not None and constant(part) is None for part in node.inputs)
+    return all(part is not None and g.constant(part) is None for part in node.inputs)
 
 
 def _is_rounded(value: ir.Value, scale: Scale, scales: ir.Value | None) -> bool:
@@ -260,7 +247,7 @@ def _is_rounded(value: ir.Value, scale: Scale, scales: ir.Value | None) -> bool:
     rounding, which changes no number, is kept where the file has another scale for it.
     """
     start = source_of(value)
-    maker, tensor = start.producer(), constant(start)
+    maker, tensor = start.producer(), g.constant(start)
     if scale.scales.size > 1:
         return False
     if isinstance(tensor, Dequantized):

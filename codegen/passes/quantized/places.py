@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import bodies, maker_of
+from burnish.codegen.passes import graph as g
 from burnish.codegen.program import Scope, demand_order
 from burnish.codegen.scopes import scope_of, write_scope
 
@@ -22,7 +22,7 @@ def place(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
         _path(scope)[:depth] for scope in scopes.values() for depth in range(len(scope))
     }
     for node in made:
-        maker = maker_of(node.inputs[0])
+        maker = g.maker_of(node.inputs[0])
         scope = () if maker is None else scope_of(maker)
         path = _path(scope)
         readers = [scopes.get(user, ()) for user, _ in node.outputs[0].uses()]
@@ -49,8 +49,8 @@ def sort_by_need(graph: ir.Graph) -> None:
 
 def _makers(node: ir.Node) -> list[ir.Node]:
     """The nodes whose results a node reads, in its bodies too."""
-    inner = [reader for body in bodies(node) for reader in body]
-    made = [maker_of(value) for value in node.inputs]
+    inner = [reader for body in g.bodies(node) for reader in body]
+    made = [g.maker_of(value) for value in node.inputs]
     made += [maker for reader in inner for maker in _makers(reader)]
     return [maker for maker in made if maker is not None]
 

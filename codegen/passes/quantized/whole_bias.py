@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import constant, initializer, maker_of
+from burnish.codegen.passes import graph as g
 from burnish.codegen.weights import constants
 
 
@@ -25,12 +25,11 @@ class WholeBias:
         self, model: ir.Model, step: float | None, scales: np.ndarray
     ) -> ir.Value:
         """The multiples of a known unit."""
-        tensor = constant(self.value)
-        assert tensor is not None
+        tensor = g.unwrap(g.constant(self.value))
         unit = np.float32(step) * scales.reshape(-1)
         whole = np.floor(tensor.numpy() / unit)
         like = ir.Value(name=self.value.name)
-        return initializer(model, like, ir.tensor(whole * unit), trains=True)
+        return g.initializer(model, like, ir.tensor(whole * unit), trains=True)
 
 
 def whole_bias(
@@ -40,20 +39,20 @@ def whole_bias(
     others = [v for v in add.inputs if v is not product.outputs[0]]
     if product.op_type != "ConvInteger" or len(others) != 1:
         return None
-    reshape = maker_of(others[0], "Reshape")
-    shape = None if reshape is None else constant(reshape.inputs[1])
-    node = None if reshape is None else maker_of(reshape.inputs[0], "Cast")
+    reshape = g.maker_of(others[0], "Reshape")
+    shape = None if reshape is None else g.constant(reshape.inputs[1])
+    node = None if reshape is None else g.maker_of(reshape.inputs[0], "Cast")
     if node is None or shape is None:
         return None
     if node.attributes.get_int("to", 0) != ir.DataType.INT32:
         return None
-    floor = maker_of(node.inputs[0], "Floor")
-    divided = None if floor is None else maker_of(floor.inputs[0], "Div")
-    unit = None if divided is None else maker_of(divided.inputs[1], "Mul")
+    floor = g.maker_of(node.inputs[0], "Floor")
+    divided = None if floor is None else g.maker_of(floor.inputs[0], "Div")
+    unit = None if divided is None else g.maker_of(divided.inputs[1], "Mul")
     if divided is None or unit is None or divided.inputs[0] is None:
         return None
-    bias = constant(divided.inputs[0])
-    by = [constant(v) for v in unit.inputs if v is not step]
+    bias = g.constant(divided.inputs[0])
+    by = [g.constant(v) for v in unit.inputs if v is not step]
     if bias is None or step not in unit.inputs or len(by) != 1 or by[0] is None:
         return None
     same = np.array_equal(by[0].numpy(), scales.numpy())
@@ -67,8 +66,7 @@ def _is_by_channel(
     product: ir.Node, bias: ir.TensorProtocol, shape: np.ndarray
 ) -> bool:
     """Whether a bias in this shape has a number for each channel of the product."""
-    weight = constant(product.inputs[1])
-    assert weight is not None
+    weight = g.unwrap(g.constant(product.inputs[1]))
     outs, *others = weight.shape.numpy()
     if tuple(bias.shape.numpy()) != (outs,) or 0 in shape:
         return False

@@ -22,7 +22,7 @@ _JOINED = (0, 2, 1, 3)
 
 def join_directions(model: ir.Model, node: ir.Node) -> bool:
     """Read the directions from the node's results where slices take them apart."""
-    if node.op_type not in STATES or node.domain or not _is_whole(node):
+    if not _is_whole(node):
         return False
     changed = False
     apart = list(_taken(node.outputs[0], axis=1, size=_BOTH))
@@ -136,12 +136,8 @@ def _all(model: ir.Model, joined: ir.Node, y: ir.Value) -> list[ir.Node]:
 
 def _replace(old: ir.Value, nodes: list[ir.Node]) -> None:
     """Replace the node that makes a value."""
-    maker = old.producer()
-    assert maker is not None
-    for node in nodes:
-        node.name = maker.name
-        node.metadata_props.update(maker.metadata_props)
-        g.owner(maker).insert_before(maker, node)
+    maker = g.unwrap(old.producer())
+    g.before(maker, *nodes)
     new = nodes[-1].outputs[0]
     new.type, new.shape = old.type, old.shape
     instead(old, new)

@@ -25,10 +25,8 @@ _LARGEST = 1 << 20  # elements that are looked at whether they are zeros
 SWAP = (1, 0, 2)
 
 
-def start_from_nothing(node: ir.Node) -> bool:
+def start_from_nothing(_model: ir.Model, node: ir.Node) -> bool:
     """Take initial states out that are zeros: without any, a layer starts so."""
-    if node.op_type not in STATES or node.domain:
-        return False
     given = [v for v in node.inputs[5:7] if v is not None]
     if not given or not all(map(is_zero, given)):
         return False
@@ -61,7 +59,7 @@ def is_zero(value: ir.Value | None) -> bool:
 
 def as_layer(model: ir.Model, node: ir.Node) -> bool:
     """Rewrite a node that PyTorch's layer covers."""
-    if node.op_type not in STATES or node.domain or not _is_plain(node):
+    if not _is_plain(node):
         return False
     y = node.outputs[0]
     end = _end(y, _directions(node))
@@ -150,8 +148,7 @@ def _end(y: ir.Value, directions: int) -> ir.Node | None:
     before, after = declared(transposed), declared(reshapes[0].outputs[0])
     if before is None or after is None or None in before or len(after) != 3:
         return None
-    size = before[3]
-    assert size is not None
+    size = g.unwrap(before[3])
     fits = after == [*before[:2], size * parse(directions)]
     return reshapes[0] if fits else None
 
@@ -166,12 +163,10 @@ def recurrent(
         *("Recurrent", inputs, attributes),
         domain="burnish",
         num_outputs=1 + STATES[attributes["kind"]],
-        name=like.name,
-        metadata_props=dict(like.metadata_props),
     )
     for old, new in zip(like.outputs, made.outputs, strict=False):
         new.type, new.shape = old.type, old.shape
-    g.owner(like).insert_before(like, made)
+    g.before(like, made)
     return made
 
 
@@ -209,10 +204,8 @@ def _four_axes(
 
 def swap(like: ir.Node, value: ir.Value) -> ir.Value:
     """`value` with its first two axes swapped, by a node before `like`."""
-    attributes = [ir.AttrInt64s("perm", SWAP)]
-    made = ir.Node("", "Transpose", [value], attributes, name=like.name)
-    made.metadata_props.update(like.metadata_props)
-    g.owner(like).insert_before(like, made)
+    made = ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", SWAP)])
+    g.before(like, made)
     return made.outputs[0]
 
 

@@ -46,16 +46,15 @@ class _Loop:
 
 def recurrent_loops(model: ir.Model, account: Account) -> bool:
     """Write every Loop that is a recurrent layer as that layer."""
-    changed = False
-    for node in g.all_nodes(model):
-        if node.op_type == "Loop" and not node.domain and node.graph is not None:
-            found = _layer(model, node)
-            if found is None:
-                continue
-            _write(model, *found)
-            account.did("loop that is a recurrent layer", g.label(node))
-            changed = True
-    return changed
+    rewrites = {"loop that is a recurrent layer": _rewritten}
+    return g.rewrite_nodes(model, account, rewrites, "Loop")
+
+
+def _rewritten(model: ir.Model, node: ir.Node) -> bool:
+    found = _layer(model, node)
+    if found is not None:
+        _write(model, *found)
+    return found is not None
 
 
 def _layer(model: ir.Model, node: ir.Node) -> tuple[_Loop, ir.Value, Cell] | None:
@@ -307,9 +306,8 @@ def _write(model: ir.Model, loop: _Loop, sequence: ir.Value, cell: Cell) -> None
     new = [*([made.every] * len(scans)), *made.ends]
     for one, other in zip(old, new, strict=True):
         _note(model, one, other)
-    ir.convenience.replace_nodes_and_values(
-        g.owner(node), node, [node], made.nodes, old, new
-    )
+    owner = g.owner(node)
+    ir.convenience.replace_nodes_and_values(owner, node, [node], made.nodes, old, new)
 
 
 def _note(model: ir.Model, old: ir.Value, new: ir.Value) -> None:

@@ -136,8 +136,7 @@ def part_states(
             return
     if not joins and not outputs:
         return
-    made = whole.producer()
-    assert made is not None
+    made = g.unwrap(whole.producer())
     sizes = g.initializer(model, whole, ir.tensor(counts, ir.DataType.INT64), False)
     split = ir.node(
         *("Split", [whole, sizes], {"axis": 0}),

@@ -9,6 +9,7 @@ from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.directions import merge_directions
 from burnish.codegen.passes.recurrent.each_direction import join_directions
 from burnish.codegen.passes.recurrent.layer import (
+    STATES,
     SWAP,
     as_layer,
     instead,
@@ -30,20 +31,16 @@ from burnish.codegen.passes.recurrent.parts import (
     weights_of,
 )
 
+_REWRITES = {
+    "states of zeros, which are the default": start_from_nothing,
+    "both directions of a layer": join_directions,
+    "recurrent layer as PyTorch has it": as_layer,
+}
+
 
 def stack_recurrent(model: ir.Model, account: Account) -> bool:
     """Rewrite every node that is one of PyTorch's layers, or several of them."""
-    changed = False
-    for node in g.all_nodes(model):
-        if start_from_nothing(node):
-            account.did("states of zeros, which are the default", g.label(node))
-            changed = True
-        if join_directions(model, node):
-            account.did("both directions of a layer", g.label(node))
-            changed = True
-        if as_layer(model, node):
-            account.did("recurrent layer as PyTorch has it", g.label(node))
-            changed = True
+    changed = g.rewrite_nodes(model, account, _REWRITES, *STATES)
     for node in merge_directions(model, g.all_nodes(model)):
         account.did("recurrent layers of two directions", g.label(node))
         changed = True

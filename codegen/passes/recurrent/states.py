@@ -20,17 +20,11 @@ _WIDE = _WHOLE | {ir.DataType.FLOAT, ir.DataType.DOUBLE}
 
 def loop_states(model: ir.Model, account: Account) -> bool:
     """Read invariants of loops from outside; count loops that end by a counter."""
-    changed = False
-    for node in g.all_nodes(model):
-        if node.op_type != "Loop" or node.domain or node.graph is None:
-            continue
-        if _capture(node):
-            account.did("loop-invariant value captured", g.label(node))
-            changed = True
-        if _count(model, node):
-            account.did("while loop that counts", g.label(node))
-            changed = True
-    return changed
+    rewrites = {
+        "loop-invariant value captured": _capture,
+        "while loop that counts": _count,
+    }
+    return g.rewrite_nodes(model, account, rewrites, "Loop")
 
 
 def _states(
@@ -44,7 +38,7 @@ def _states(
             yield start, inside, after, node.outputs[place]
 
 
-def _capture(node: ir.Node) -> bool:
+def _capture(_model: ir.Model, node: ir.Node) -> bool:
     """Replace invariants by their initial values; they are dead states then."""
     changed = False
     for start, inside, after, left in _states(node):

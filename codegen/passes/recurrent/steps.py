@@ -180,22 +180,15 @@ def _write(model: ir.Model, step: Step) -> None:
         },
         domain="burnish",
         num_outputs=len(step.results),
-        name=h.node.name,
-        metadata_props=dict(h.node.metadata_props),
     )
     model.opset_imports.setdefault("burnish", 1)
-    for node in spread:
-        node.name = made.name
-        node.metadata_props.update(made.metadata_props)
+    for node in (made, *spread):
+        g.named_like(node, h.node)
     for old, new in zip(step.results, made.outputs, strict=True):
         new.type, new.shape = old.type, old.shape
-    first = step.results[-1].producer()  # an LSTM's c may be read before h is made
-    assert first is not None
+    # an LSTM's c may be read before h is made
+    first = g.unwrap(step.results[-1].producer())
     ir.convenience.replace_nodes_and_values(
-        g.owner(step.root),
-        first,
-        list(_inner(step)),
-        [*spread, made],
-        list(step.results),
-        list(made.outputs),
+        *(g.owner(step.root), first, list(_inner(step)), [*spread, made]),
+        *(list(step.results), list(made.outputs)),
     )

@@ -19,20 +19,19 @@ _Pairs = dict[ir.Value, ir.Value]
 
 def same_states(model: ir.Model, account: Account) -> bool:
     """Let the readers of a carried value read the first one that is equal to it."""
-    changed = False
-    for node in g.all_nodes(model):
-        if node.op_type != "Loop" or node.domain or node.graph is None:
-            continue
-        body = node.attributes["body"].as_graph()
-        live = [i for i, v in enumerate(body.inputs[2:]) if v.uses()]
-        for one, other in combinations(live, 2):
-            pairs = _equal(node, body, one, other)
-            if pairs is not None:
-                _merge(node, body, (one, other), pairs)
-                account.did("carried value that another one equals", g.label(node))
-                changed = True
-                break
-    return changed
+    rewrites = {"carried value that another one equals": _merged}
+    return g.rewrite_nodes(model, account, rewrites, "Loop")
+
+
+def _merged(_model: ir.Model, node: ir.Node) -> bool:
+    body = node.attributes["body"].as_graph()
+    live = [i for i, v in enumerate(body.inputs[2:]) if v.uses()]
+    for one, other in combinations(live, 2):
+        pairs = _equal(node, body, one, other)
+        if pairs is not None:
+            _merge(node, body, (one, other), pairs)
+            return True
+    return False
 
 
 def _equal(node: ir.Node, body: ir.Graph, one: int, other: int) -> _Pairs | None:

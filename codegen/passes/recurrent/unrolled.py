@@ -161,8 +161,7 @@ def _cell(step: Step) -> Cell:
 
 def _matrix(product: Product) -> np.ndarray:
     """(G * H, I)."""
-    tensor = g.constant(product.matrix)
-    assert tensor is not None
+    tensor = g.unwrap(g.constant(product.matrix))
     array = tensor.numpy()
     return array.T if product.transposed else array
 

@@ -9,7 +9,7 @@ import math
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import constant, scalar
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import (
     Any,
     Check,
@@ -74,14 +74,14 @@ def _quick(found: Match) -> ir.Node:
 
 
 def _alpha_is_number(found: Match) -> str | None:
-    known = scalar(found["alpha"]) is not None and found["x"] is not found["alpha"]
+    known = g.scalar(found["alpha"]) is not None and found["x"] is not found["alpha"]
     return None if known else "the factor inside the sigmoid is not a constant"
 
 
 def _leaves_softplus(found: Match) -> str | None:
     if found["x"].dtype == ir.DataType.DOUBLE:
         return "double precision tells it from x"
-    above = scalar(found["above"])
+    above = g.scalar(found["above"])
     late = above is not None and above >= _LINEAR_FROM
     return None if late else "it begins too early"
 
@@ -104,7 +104,7 @@ def _steep(found: Match) -> ir.Node:
 
 
 def _falls(found: Match) -> str | None:
-    known = constant(found["slope"]) is not None
+    known = g.constant(found["slope"]) is not None
     return None if known else "the slope is no constant"
 
 

@@ -12,17 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import Dims, axes_of, broadcast, declared
-from burnish.codegen.passes.graph import (
-    attribute,
-    behind,
-    constant,
-    constant_node,
-    integers,
-    maker_of,
-    order_of,
-    scalar,
-    view_nodes,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.attention.masks import counts
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
@@ -56,11 +46,13 @@ def _joined(count: int) -> Pattern:
 def _check_row(found: Match) -> str | None:
     node, row = found.named["main"], found.named["row"]
     rows = declared(row.outputs[0])
-    if attribute(node, "batch_dims", 0):
+    if g.attribute(node, "batch_dims", 0):
         return "elements of several batches are gathered"
     names = [name for name in _AXES if name in found.values]
-    ends = {attribute(row, "axis", 0)}
-    ends |= {axis for name in names for axis in integers(found[f"{name}_last"]) or [0]}
+    ends = {g.attribute(row, "axis", 0)}
+    ends |= {
+        axis for name in names for axis in g.integers(found[f"{name}_last"]) or [0]
+    }
     if rows is None or not ends <= {-1, len(rows) - 1}:
         return "the places are not joined along the last axis"
     together = broadcast([declared(found[name]) for name in names])
@@ -75,7 +67,7 @@ _MASKED = op("GatherND", Any("data"), Any("rows"), name="main")
 
 
 def _check_mask(found: Match) -> str | None:
-    if attribute(found.named["main"], "batch_dims", 0):
+    if g.attribute(found.named["main"], "batch_dims", 0):
         return "elements of several batches are gathered"
     mask = _mask(found["rows"])
     if mask is None:
@@ -90,9 +82,9 @@ def _check_mask(found: Match) -> str | None:
 
 def _mask(rows: ir.Value) -> ir.Value | None:
     """The mask whose places these are, one a row; others may read the places too."""
-    turned = maker_of(rows, "Transpose")
-    places = None if turned is None else maker_of(turned.inputs[0], "NonZero")
-    if turned is None or places is None or order_of(turned, 2) != [1, 0]:
+    turned = g.maker_of(rows, "Transpose")
+    places = None if turned is None else g.maker_of(turned.inputs[0], "NonZero")
+    if turned is None or places is None or g.order_of(turned, 2) != [1, 0]:
         return None
     mask = places.inputs[0]
     return mask if mask is not None and mask.dtype == ir.DataType.BOOL else None
@@ -109,9 +101,9 @@ _FLAT = op("Flatten", Any("data"), name="flat")
 
 def _check_flat(found: Match) -> str | None:
     data = declared(found["data"])
-    if attribute(found.named["flat"], "axis", 1) != 2 or data is None:
+    if g.attribute(found.named["flat"], "axis", 1) != 2 or data is None:
         return "the flattened axes are not the first two"
-    if len(data) not in (2, 3) or attribute(found.named["main"], "axis", 0):
+    if len(data) not in (2, 3) or g.attribute(found.named["main"], "axis", 0):
         return "more than the first two axes are flattened"
     if data[1] is None or _counted(found["at"], data[1]) is None:
         return "the places are counted in other steps"
@@ -120,11 +112,11 @@ def _check_flat(found: Match) -> str | None:
 
 def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
     """Places a and b of a * step + b, in whatever order that is written."""
-    total = maker_of(at, "Add")
+    total = g.maker_of(at, "Add")
     if total is None:
         return None
     for one, b in (total.inputs, total.inputs[::-1]):
-        product = maker_of(one, "Mul")
+        product = g.maker_of(one, "Mul")
         if product is None:
             continue
         for a, by in (product.inputs, product.inputs[::-1]):
@@ -135,15 +127,15 @@ def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
 
 def _size_of(value: ir.Value | None) -> Size | None:
     """The size that a number is."""
-    source = None if value is None else behind(value, "Cast", "Squeeze", "Unsqueeze")
-    node, number = maker_of(source, "Gather"), scalar(source)
+    source = None if value is None else g.behind(value, "Cast", "Squeeze", "Unsqueeze")
+    node, number = g.maker_of(source, "Gather"), g.scalar(source)
     if node is None:
         whole = number is not None and number == int(number)
         return parse(int(number)) if whole and number is not None else None
-    asked, place = maker_of(node.inputs[0], "Shape"), scalar(node.inputs[1])
-    if attribute(node, "axis", 0) or asked is None or place is None:
+    asked, place = g.maker_of(node.inputs[0], "Shape"), g.scalar(node.inputs[1])
+    if g.attribute(node, "axis", 0) or asked is None or place is None:
         return None
-    if attribute(asked, "start", 0) or "end" in asked.attributes:
+    if g.attribute(asked, "start", 0) or "end" in asked.attributes:
         return None
     dims: Dims = declared(asked.inputs[0]) or []
     return dims[int(place)] if -len(dims) <= place < len(dims) else None
@@ -151,12 +143,11 @@ def _size_of(value: ir.Value | None) -> Size | None:
 
 def _rows(found: Match) -> list[ir.Node]:
     data = declared(found["data"]) or []
-    places = _counted(found["at"], data[1] or ONE)
-    assert places is not None
+    places = g.unwrap(_counted(found["at"], data[1] or ONE))
     made = ir.Node("burnish", "Index", [found["data"], *places])
     if len(data) == 3:
         return [made]
-    last, column = view_nodes("Unsqueeze", made.outputs[0], [-1])
+    last, column = g.view_nodes("Unsqueeze", made.outputs[0], [-1])
     return [last, made, column]
 
 
@@ -195,7 +186,7 @@ def _counted_from_front(value: ir.Value) -> int | None:
     if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
         return None
     inner, rank = _counted_from_front(node.inputs[0]), len(declared(value) or [])
-    axes = axes_of(node, integers)
+    axes = axes_of(node, g.integers)
     if inner is None or axes is None:
         return None
     new = {axis % rank for axis in axes}
@@ -207,7 +198,7 @@ def _unsqueezed(found: Match) -> list[ir.Node]:
     rank = max(map(len, dims))
     kept = {_axis(found[name], rank) for name in ("a", "b")}
     new = [axis for axis in range(rank) if axis not in kept]
-    return view_nodes("Unsqueeze", found["data"], new)
+    return g.view_nodes("Unsqueeze", found["data"], new)
 
 
 # --- places that are small numbers ---
@@ -217,13 +208,13 @@ def _check_small(found: Match) -> str | None:
     x = found["x"]
     if x.dtype != ir.DataType.INT64:
         return "it is no place"
-    if attribute(found.named["narrow"], "to", 0) != ir.DataType.INT32:
+    if g.attribute(found.named["narrow"], "to", 0) != ir.DataType.INT32:
         return "it is cast to something else than smaller integers"
     wide = found.named.get("wide")
-    if wide is not None and attribute(wide, "to", 0) != ir.DataType.INT64:
+    if wide is not None and g.attribute(wide, "to", 0) != ir.DataType.INT64:
         return "it is cast to something else than what it was"
     picked = [u for u, place in x.uses() if u.op_type == "Gather" and place == 1]
-    tables = (constant(user.inputs[0]) for user in picked)
+    tables = (g.constant(user.inputs[0]) for user in picked)
     small = any(
         t is not None and max(t.shape.numpy()) <= _LARGEST_INT32 for t in tables
     )
@@ -234,7 +225,7 @@ _NARROW = op("Cast", Any("x"), name="narrow")
 
 
 def _compared(found: Match) -> list[ir.Node]:
-    made = constant_node(np.array(int(found.number("number")), np.int64))
+    made = g.constant_node(np.array(int(found.number("number")), np.int64))
     return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
 
 
@@ -242,16 +233,16 @@ def _compared(found: Match) -> list[ir.Node]:
 
 
 def _is_written_whole(found: Match) -> str | None:
-    row = maker_of(found["at"], "Concat")
+    row = g.maker_of(found["at"], "Concat")
     if row is None:
         return "the places are not joined of those along each axis"
     written, places = declared(found["data"]), declared(row.outputs[0])
-    if attribute(found.named["main"], "reduction", "none") != "none":
+    if g.attribute(found.named["main"], "reduction", "none") != "none":
         return "what is written is added to what is there"
     if written is None or places is None or None in [*written, *places]:
         return "the shapes are not known"
     count = len(row.inputs)
-    if attribute(row, "axis", 0) not in (-1, count) or len(places) != count + 1:
+    if g.attribute(row, "axis", 0) not in (-1, count) or len(places) != count + 1:
         return "the places are not joined along the last axis"
     if places[:-1] != written[:count]:
         return "it is a part of the tensor"
@@ -265,11 +256,11 @@ def _counts_along(part: ir.Value | None, axis: int) -> bool:
     """Whether a part of a row is 0, 1, 2, ... along an axis, not counting the last."""
     if counts(part, axis - 1):
         return True
-    node = maker_of(part, "Unsqueeze")
+    node = g.maker_of(part, "Unsqueeze")
     rank = len(declared(part) or [])
-    if node is None or axes_of(node, integers) not in ([-1], [rank - 1]):
+    if node is None or axes_of(node, g.integers) not in ([-1], [rank - 1]):
         return False
-    spread = maker_of(node.inputs[0], "Expand")
+    spread = g.maker_of(node.inputs[0], "Expand")
     return counts(node.inputs[0] if spread is None else spread.inputs[0], axis)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 
 
@@ -52,11 +53,8 @@ def _either(term: str, lead: str, row: str, column: str) -> str:
 
 
 def _product(found: Match) -> list[ir.Node]:
-    equation = _equation(found)
-    assert equation is not None
-    words = _words(*equation)
-    assert words is not None
-    swapped, *ways = words
+    equation = g.unwrap(_equation(found))
+    swapped, *ways = g.unwrap(_words(*equation))
     nodes, factors = [], []
     names = ("b", "a") if swapped else ("a", "b")
     for name, way in zip(names, ways, strict=True):

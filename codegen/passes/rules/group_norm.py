@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.ops.shapes.dims import Dims, declared
-from burnish.codegen.passes.graph import constant, maker_of, reshape_nodes
+from burnish.codegen.ops.shapes.dims import Dims, declared, numbers
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.layout.channel_axes import first, last
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 from burnish.codegen.passes.rules.norm import AFFINE, is_small, mean_axes
@@ -19,7 +19,7 @@ _EACH = op("InstanceNormalization", Any("x"), Any("one"), Any("zero"), name="mai
 
 def _check_last(found: Match) -> str | None:
     """The channels are last: (N, ..., G, C / G), with statistics for each n and g."""
-    groups, back = maker_of(found["x"], "Reshape"), found.named["back"]
+    groups, back = g.maker_of(found["x"], "Reshape"), found.named["back"]
     before = None if groups is None else declared(groups.inputs[0])
     grouped, axes = declared(found["x"]), mean_axes(found)
     if not before or None in before or declared(back.outputs[0]) != before:
@@ -34,7 +34,7 @@ def _check_last(found: Match) -> str | None:
     if None in wanted or not is_small(found["eps"]):
         return "how many groups there are is not known, or epsilon is no small constant"
     for name in ("scale", "bias"):
-        tensor = constant(found[name])
+        tensor = g.constant(found[name])
         shape = None if tensor is None else list(tensor.shape.numpy())
         if shape is None or [1] * (rank - len(shape)) + shape != wanted:
             return f"the {name} is no constant of one number a channel"
@@ -42,23 +42,25 @@ def _check_last(found: Match) -> str | None:
 
 
 def _group_norm_last(found: Match) -> list[ir.Node]:
-    groups, grouped = maker_of(found["x"], "Reshape"), declared(found["x"])
-    assert groups is not None
-    assert grouped is not None
-    assert grouped[-2] is not None
-    count, rank = grouped[-2].value, len(grouped) - 1
-    assert count is not None
+    groups = g.unwrap(g.maker_of(found["x"], "Reshape"))
+    rank = len(declared(found["x"]) or ()) - 1
     turn, back = {"perm": first(rank)}, {"perm": last(rank)}
     made = [ir.node("Transpose", groups.inputs[:1], turn)] if rank > 2 else []
     inputs = [made[0].outputs[0] if made else groups.inputs[0]]
     for name in ("scale", "bias"):
-        made += reshape_nodes(found[name], [-1])
+        made += g.reshape_nodes(found[name], [-1])
         made[-1].outputs[0].name = found[name].name  # a weight, not counted
         inputs.append(made[-1].outputs[0])
+    count = _groups(found["x"], -2)
     attributes = {"num_groups": count, "epsilon": found.number("eps")}
     made.append(ir.node("GroupNormalization", inputs, attributes))
     turned = [ir.node("Transpose", made[-1].outputs, back)] if rank > 2 else []
     return made + turned
+
+
+def _groups(value: ir.Value, axis: int) -> int:
+    """The size of an axis, which a check has found to be a number."""
+    return g.unwrap(numbers((declared(value) or [])[axis:][:1]))[0]
 
 
 def _check_each(found: Match) -> str | None:
@@ -86,7 +88,7 @@ def _check_weights(found: Match, dims: Dims | None) -> str | None:
     if not _filled(found["one"], 1) or not _filled(found["zero"], 0):
         return "the groups are scaled apart"
     for name in ("scale", "bias"):
-        tensor = constant(found[name])
+        tensor = g.constant(found[name])
         shape = None if tensor is None else tuple(tensor.shape.numpy())
         wanted = (channels.value, *[1] * (len(dims) - 2))
         if shape not in (wanted, (1, *wanted)):
@@ -95,7 +97,7 @@ def _check_weights(found: Match, dims: Dims | None) -> str | None:
 
 
 def _filled(value: ir.Value, number: float) -> bool:
-    tensor = constant(value)
+    tensor = g.constant(value)
     return tensor is not None and bool((tensor.numpy() == number).all())
 
 
@@ -103,15 +105,11 @@ def _group_norm(found: Match) -> list[ir.Node]:
     nodes: list[ir.Node] = []
     inputs = [found["x"]]
     for name in ("scale", "bias"):
-        nodes += reshape_nodes(found[name], [-1])
+        nodes += g.reshape_nodes(found[name], [-1])
         inputs.append(nodes[-1].outputs[0])
         inputs[-1].name = f"{found.named['main'].name}/{name}"  # a weight, not counted
     groups = found.named.get("groups")
-    grouped = declared(found["x"] if groups is None else groups.outputs[0])
-    assert grouped is not None
-    assert grouped[1] is not None
-    count = grouped[1].value
-    assert count is not None
+    count = _groups(found["x"] if groups is None else groups.outputs[0], 1)
     epsilon = found.named["main"].attributes.get_float("epsilon", 1e-5)
     attributes = {"num_groups": count, "epsilon": epsilon}
     return [*nodes, ir.node("GroupNormalization", inputs, attributes)]

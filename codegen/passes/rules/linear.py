@@ -7,13 +7,13 @@ import math
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, known, numbers
-from burnish.codegen.passes.graph import attribute, constant, reshape_nodes
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 from burnish.codegen.symbolic.sizes import product
 
 
 def _is_layer(found: Match) -> str | None:
-    weight, bias = constant(found["weight"]), constant(found["bias"])
+    weight, bias = g.constant(found["weight"]), g.constant(found["bias"])
     if weight is None or len(weight.shape) != 2 or not weight.dtype.is_floating_point():
         return "the right factor is no constant matrix"
     if bias is None:
@@ -40,15 +40,15 @@ _ON_ROWS = either(
 
 def _keeps_axes(found: Match) -> str | None:
     node = found.named["main"]
-    weight, bias = constant(found["weight"]), found.values.get("bias")
+    weight, bias = g.constant(found["weight"]), found.values.get("bias")
     if weight is None or len(weight.shape) != 2:
         return "the right factor is no constant matrix"
-    if bias is not None and (constant(bias) is None or len(bias.shape or ()) != 1):
+    if bias is not None and (g.constant(bias) is None or len(bias.shape or ()) != 1):
         return "the summand is no constant vector"
     if len(node.inputs) > 2 and bias is None:
         return "the summand is another"
-    plain = (attribute(node, name, 1) == 1 for name in ("alpha", "beta"))
-    if not all(plain) or attribute(node, "transA", 0):
+    plain = (g.attribute(node, name, 1) == 1 for name in ("alpha", "beta"))
+    if not all(plain) or g.attribute(node, "transA", 0):
         return "the product is scaled or transposed"
     before, between = known(declared(found["x"])), declared(node.inputs[0])
     if before is None or between is None:
@@ -57,7 +57,7 @@ def _keeps_axes(found: Match) -> str | None:
         return "what comes in is a scalar"
     if before[-1] != between[-1] or between[0] != product(before[:-1]):
         return "the rows are not vectors of the last axis"
-    shape = constant(found["shape"])
+    shape = g.constant(found["shape"])
     if not _are_kept(found) and (shape is None or not shape.numpy().all()):
         return "the result has other axes than what came in"
     return None
@@ -66,13 +66,12 @@ def _keeps_axes(found: Match) -> str | None:
 def _are_kept(found: Match) -> bool:
     """Whether the result has the axes of what came in, but for the last one."""
     before, after = declared(found["x"]), declared(found.named["axes"].outputs[0])
-    assert before is not None
-    return after is not None and after[:-1] == before[:-1]
+    return None not in (before, after) and g.unwrap(after)[:-1] == g.unwrap(before)[:-1]
 
 
 def _linear_on_axes(found: Match) -> list[ir.Node]:
     inputs = [found[name] for name in ("x", "weight", "bias") if name in found.values]
-    transposed = {"transB": 1} if attribute(found.named["main"], "transB", 0) else {}
+    transposed = {"transB": 1} if g.attribute(found.named["main"], "transB", 0) else {}
     made = ir.node("Linear", inputs, transposed, domain="burnish")
     if _are_kept(found):
         return [made]
@@ -100,12 +99,13 @@ _PRODUCT = either(
 
 
 def _is_of_heads(found: Match) -> str | None:
-    weight, bias, node = constant(found["weight"]), constant(found["bias"]), found.named
+    weight, bias = (g.constant(found[name]) for name in ("weight", "bias"))
+    node = found.named
     if weight is None or len(weight.shape) != 2 or len(node["main"].inputs) > 2:
         return "it is no layer without a bias"
     before = declared(node["main"].outputs[0])
     after, columns = declared(node["heads"].outputs[0]), weight.shape.numpy()[-1]
-    if attribute(node["main"], "transB", 0):
+    if g.attribute(node["main"], "transB", 0):
         columns = weight.shape.numpy()[0]
     if bias is None or before is None or after is None or None in after:
         return "the summand is no constant, or the heads are not known"
@@ -118,7 +118,7 @@ def _is_of_heads(found: Match) -> str | None:
 
 
 def _with_bias(found: Match) -> list[ir.Node]:
-    to, bias = reshape_nodes(found["bias"], [-1])
+    to, bias = g.reshape_nodes(found["bias"], [-1])
     bias.outputs[0].name = found["bias"].name  # a weight, not counted
     kept = list(found.named["main"].attributes.values())
     inputs = [found["x"], found["weight"], bias.outputs[0]]
@@ -134,7 +134,8 @@ def _with_bias_of_heads(found: Match) -> list[ir.Node]:
 
 
 def _is_one_row(found: Match) -> str | None:
-    weight, bias, node = constant(found["weight"]), constant(found["bias"]), found.named
+    weight, bias = (g.constant(found[name]) for name in ("weight", "bias"))
+    node = found.named
     if weight is None or len(weight.shape) != 2 or len(node["main"].inputs) > 2:
         return "it is no layer without a bias"
     columns = weight.shape[0 if node["main"].attributes.get_int("transB", 0) else 1]
@@ -186,7 +187,7 @@ def _apart(found: Match) -> list[ir.Node]:
     made, inputs = [], []
     for name in "ab":
         sizes = _sizes(found[name]) or []
-        made += reshape_nodes(found[name], [-1, *heads, *sizes])
+        made += g.reshape_nodes(found[name], [-1, *heads, *sizes])
         inputs.append(made[-1].outputs[0])
     return [*made, ir.Node("", "MatMul", inputs)]
 

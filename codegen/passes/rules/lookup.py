@@ -10,13 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant_node,
-    integers,
-    maker_of,
-    static_dims,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 
 _PLACES, _ROWS = Any("places"), Scalar("rows")
@@ -31,7 +25,7 @@ _COUNTED = either(
 def _check(found: Match) -> str | None:
     """The number added is that of the table's rows."""
     axis = found.named["main"].attributes.get_int("axis", 0)
-    dims = static_dims(found["table"])
+    dims = g.static_dims(found["table"])
     if dims is None or dims[axis] != found.number("rows"):
         return "what is added to negative places is not the table's length"
     kind = found["places"].dtype
@@ -52,7 +46,7 @@ _ROWS_AT = op("GatherND", Any("table"), Any("listed"), name="main")
 
 
 def _is_of_rows(found: Match) -> str | None:
-    if attribute(found.named["main"], "batch_dims", 0):
+    if g.attribute(found.named["main"], "batch_dims", 0):
         return "each example has places of its own"
     if _unlisted(found["listed"]) is None:
         return "a place has more than one number"
@@ -61,10 +55,10 @@ def _is_of_rows(found: Match) -> str | None:
 
 def _unlisted(listed: ir.Value) -> ir.Value | None:
     """Numbers that were made to lists of one; others may read the lists too."""
-    node = maker_of(listed, "Unsqueeze")
+    node = g.maker_of(listed, "Unsqueeze")
     if node is None or listed.shape is None:
         return None
-    last = integers(node.inputs[1]) in ([-1], [len(listed.shape) - 1])
+    last = g.integers(node.inputs[1]) in ([-1], [len(listed.shape) - 1])
     return node.inputs[0] if last else None
 
 
@@ -80,7 +74,7 @@ _DROPPED = op("Squeeze", _IN_A_LIST, Any("axes"))
 
 def _is_one_place(found: Match) -> str | None:
     main, place = found.named["main"], found["listed"]
-    axis, axes = main.attributes.get_int("axis", 0), integers(found["axes"])
+    axis, axes = main.attributes.get_int("axis", 0), g.integers(found["axes"])
     if place.shape is None or len(place.shape) != 1:
         return "the place is in no list"
     rank = len(found["table"].shape or ())
@@ -90,7 +84,7 @@ def _is_one_place(found: Match) -> str | None:
 
 
 def _at_one_place(found: Match) -> list[ir.Node]:
-    place = constant_node(np.array(int(found.number("listed")), np.int64))
+    place = g.constant_node(np.array(int(found.number("listed")), np.int64))
     options = list(found.named["main"].attributes.values())
     inputs = [found["table"], place.outputs[0]]
     return [place, ir.Node("", "Gather", inputs, options)]

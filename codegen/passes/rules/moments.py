@@ -7,7 +7,7 @@ import math
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, numbers
-from burnish.codegen.passes.graph import attribute
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -40,7 +40,7 @@ _UNIT = either(
 
 def _check_unit(found: Match) -> str | None:
     axes = axes_over(found.named["norm"])
-    kept = attribute(found.named["norm"], "keepdims", 1)
+    kept = g.attribute(found.named["norm"], "keepdims", 1)
     if axes is None or len(axes) != 1 or not kept:
         return "the norm is not along one axis"
     if "at most" in found.named and found.number("eps") <= 0:
@@ -57,8 +57,7 @@ def _not_above(found: Match) -> str | None:
 
 def _unit(found: Match) -> ir.Node:
     norm = found.named["norm"]
-    axes, eps = axes_over(norm), found.number("eps")
-    assert axes is not None
+    axes, eps = g.unwrap(axes_over(norm)), found.number("eps")
     attributes = {
         "axis": axes[0],
         "p": 1 if norm.op_type == "ReduceL1" else 2,
@@ -91,21 +90,22 @@ def _check_cosine(found: Match) -> str | None:
     axes = [[n.attributes["axis"].as_int()] if n.domain else axes_over(n) for n in ends]
     if axes[0] is None or len(axes[0]) != 1 or axes.count(axes[0]) != 3:
         return "the sums are not along one axis"
-    if attribute(ends[0], "keepdims", 1):
+    if g.attribute(ends[0], "keepdims", 1):
         return "the sum keeps its dimension"
     if units:
-        known = [(attribute(n, "p", 2), attribute(n, "epsilon", 0)) for n in ends[1:]]
+        known = [
+            (g.attribute(n, "p", 2), g.attribute(n, "epsilon", 0)) for n in ends[1:]
+        ]
         return None if known[0] == known[1] and known[0][0] == 2 else "norms differ"
-    if any(attribute(node, "keepdims", 1) for node in ends):
+    if any(g.attribute(node, "keepdims", 1) for node in ends):
         return "a length keeps its dimension"
     return _not_above(found)
 
 
 def _cosine(found: Match) -> ir.Node:
-    axes = axes_over(found.named["main"])
+    axes = g.unwrap(axes_over(found.named["main"]))
     held = found.named["one"].attributes.get_float("epsilon")
     eps = found.number("eps") if held is None else held
-    assert axes is not None
     attributes = {"axis": axes[0], "epsilon": eps}
     inputs = [found["x"], found["y"]]
     return ir.node("CosineSimilarity", inputs, attributes, domain="burnish")
@@ -123,14 +123,13 @@ def _check_variance(found: Match) -> str | None:
     axes = axes_over(found.named["mean"])
     if not axes or axes != axes_over(found.named["main"]):
         return "the means are over other axes"
-    kept = attribute(found.named["mean"], "keepdims", 1)
+    kept = g.attribute(found.named["mean"], "keepdims", 1)
     return None if kept else "the mean drops its dimension"
 
 
 def _variance(found: Match) -> ir.Node:
-    axes = axes_over(found.named["main"])
-    assert axes is not None
-    kept = bool(attribute(found.named["main"], "keepdims", 1))
+    axes = g.unwrap(axes_over(found.named["main"]))
+    kept = bool(g.attribute(found.named["main"], "keepdims", 1))
     attributes: dict[str, int | list[int]] = {"axes": axes, "keepdims": kept}
     return ir.node("Variance", [found["x"]], attributes, domain="burnish")
 
@@ -139,7 +138,7 @@ def _check_count(found: Match) -> str | None:
     node = found.named["main"]
     axes, dims = node.attributes["axes"].as_ints(), declared(found["x"]) or []
     sizes = numbers([dims[axis] for axis in axes if -axis <= len(dims)])
-    if attribute(node, "correction", 0):
+    if g.attribute(node, "correction", 0):
         return "the divisor is another already"
     counted = sizes is not None and found.number("count") == math.prod(sizes)
     if not counted or found.number("less") <= 0:

@@ -5,13 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import axes_of
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    integers,
-    reshape_nodes,
-    scalar,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 
 x = Any("x")
@@ -86,7 +80,7 @@ def axes_over(node: ir.Node) -> list[int] | None:
     if node.op_type == "GlobalAveragePool":
         rank = 0 if of is None or of.shape is None else len(of.shape)
         return list(range(2 - rank, 0)) if rank > 2 else None
-    axes = axes_of(node, integers)
+    axes = axes_of(node, g.integers)
     if axes is None or of is None or not any(axis >= 0 for axis in axes):
         return None if axes is None else sorted(axes)
     if of.shape is None:
@@ -97,7 +91,7 @@ def axes_over(node: ir.Node) -> list[int] | None:
 def mean_axes(found: Match) -> list[int] | str:
     """The axes of all means, negative and ascending, or why they do not fit."""
     nodes = [node for node in found.nodes if node.op_type in _MEANS]
-    if any(attribute(node, "keepdims", 1) != 1 for node in nodes):
+    if any(g.attribute(node, "keepdims", 1) != 1 for node in nodes):
         return "a mean drops its dimension"
     means = [axes_over(node) for node in nodes]
     if not means[0]:
@@ -109,7 +103,7 @@ def mean_axes(found: Match) -> list[int] | str:
 
 def is_small(value: ir.Value) -> bool:
     """Whether it is a number that may stand for epsilon."""
-    number = scalar(value)
+    number = g.scalar(value)
     return number is not None and 0 <= number < 1
 
 
@@ -141,7 +135,7 @@ def _check_weights(found: Match) -> str | None:
     for name in ("scale", "bias"):
         if name not in found.values:
             continue
-        tensor = constant(found[name])
+        tensor = g.constant(found[name])
         if tensor is None:
             return f"the {name} is no constant"
         shape = list(tensor.shape.numpy())
@@ -159,12 +153,12 @@ def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
         made.append(ir.node("Transpose", inputs, {"perm": order}))
         inputs = [made[0].outputs[0]]
     for name in ("scale", "bias"):
-        tensor = constant(found.values.get(name))
+        tensor = g.constant(found.values.get(name))
         if tensor is None:
             continue
         inputs.append(found[name])
         if list(tensor.shape) != (sizes := _sizes(found["x"], axes)):
-            made += reshape_nodes(found[name], sizes)
+            made += g.reshape_nodes(found[name], sizes)
             inputs[-1] = made[-1].outputs[0]
             inputs[-1].name = found[name].name  # a weight, not counted
     attributes: dict[str, float] = {"epsilon": found.number("eps")}
@@ -179,17 +173,15 @@ def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
 
 def _sizes(value: ir.Value, axes: list[int]) -> list[int]:
     """The sizes along the axes that weights give."""
-    assert value.shape is not None
-    sizes = [value.shape[axis] for axis in axes]
-    return [size for size in sizes if isinstance(size, int)]
+    shape = g.unwrap(value.shape)
+    return [size for axis in axes if isinstance(size := shape[axis], int)]
 
 
 def _axes_last(value: ir.Value, axes: list[int]) -> list[int] | None:
     """The order of axes that has some of them last, if they are not."""
     if _are_last(axes):
         return None
-    assert value.shape is not None
-    rank = len(value.shape)
+    rank = len(g.unwrap(value.shape))
     over = [rank + axis for axis in axes]
     return [axis for axis in range(rank) if axis not in over] + over
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import axis_of, declared
-from burnish.codegen.passes.graph import attribute, constant, integers, scalar
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, accept, either, op
 from burnish.codegen.passes.rules.norm import axes_over
 
@@ -34,8 +34,8 @@ _SOFT = either(
 
 
 def _check_shrink(found: Match) -> str | None:
-    near, below = found.number("lambd"), scalar(found.values.get("below"))
-    zeros = [scalar(found.values.get(name)) for name in ("zero", "zero2")]
+    near, below = found.number("lambd"), g.scalar(found.values.get("below"))
+    zeros = [g.scalar(found.values.get(name)) for name in ("zero", "zero2")]
     if near < 0 or any(zeros):
         return "it is not 0 around 0"
     return None if below is None or below == -near else "one side begins elsewhere"
@@ -63,8 +63,7 @@ def _check_glu(found: Match) -> str | None:
 
 
 def _glu(found: Match) -> ir.Node:
-    split = found["half"].producer()
-    assert split is not None
+    split = g.unwrap(found["half"].producer())
     whole = split.inputs[0]
     rank, axis = len(declared(whole) or []), axis_of(split)
     last = -1 if rank and axis == rank - 1 else axis
@@ -82,13 +81,12 @@ def _check_softmax(found: Match) -> str | None:
     axes = [axes_over(node) for node in reductions]
     if axes[0] is None or len(axes[0]) != 1 or axes.count(axes[0]) != len(axes):
         return "the sum is not along one axis"
-    kept = all(attribute(node, "keepdims", 1) for node in reductions)
+    kept = all(g.attribute(node, "keepdims", 1) for node in reductions)
     return None if kept else "the sum drops its dimension"
 
 
 def _softmax(found: Match) -> ir.Node:
-    axes = axes_over(found.named["sum"])
-    assert axes is not None
+    axes = g.unwrap(axes_over(found.named["sum"]))
     return ir.node("Softmax", [found["x"]], {"axis": axes[0]})
 
 
@@ -111,12 +109,12 @@ _ROLLED = op(
 def _check_roll(found: Match) -> str | None:
     rank, node = len(declared(found["x"]) or []), found.named["main"]
     names = ("cut", "cut2", "start", "end", "axis", "axis2")
-    given = [integers(found[name]) for name in names]
+    given = [g.integers(found[name]) for name in names]
     known = all(n is not None and len(n) == 1 for n in given)
     if len(node.inputs) != 2 or not rank or not known:
         return "the parts are not known"
     cut, cut2, start, end, axis, axis2 = (n[0] for n in given if n)
-    if any(integers(part.inputs[4]) != [1] for part in _stepped(found)):
+    if any(g.integers(part.inputs[4]) != [1] for part in _stepped(found)):
         return "elements are left out"
     if len({axis % rank, axis2 % rank, axis_of(node) % rank}) > 1:
         return "the parts are cut and joined along different axes"
@@ -133,7 +131,7 @@ def _stepped(found: Match) -> list[ir.Node]:
 
 
 def _rolled(found: Match) -> ir.Node:
-    (cut,), (axis,) = integers(found["cut"]) or [0], integers(found["axis"]) or [0]
+    (cut,), (axis,) = g.integers(found["cut"]) or [0], g.integers(found["axis"]) or [0]
     dims = declared(found["x"]) or []
     size = dims[axis]
     whole = None if size is None else size.value
@@ -176,7 +174,7 @@ _QUOTIENT = op("Div", _A, _B)
 
 
 def _check_floor(found: Match) -> str | None:
-    kind, divisor = found["a"].dtype, constant(found["b"])
+    kind, divisor = found["a"].dtype, g.constant(found["b"])
     if kind is None or not kind.is_integer():
         return "it is no division of integers"
     compared = [node.inputs[0] for node in found.nodes if node.op_type == "Less"]
@@ -185,7 +183,7 @@ def _check_floor(found: Match) -> str | None:
     if divisor is None or (divisor.numpy() < 0).any():
         return "the divisor may be negative"
     negative = found.values.get("negative")
-    said = None if negative is None else constant(negative)
+    said = None if negative is None else g.constant(negative)
     if negative is not None and (said is None or said.numpy().any()):
         return "the signs are compared otherwise"
     return None

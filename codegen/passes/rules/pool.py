@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, numbers
-from burnish.codegen.passes.graph import attribute, constant, integers, order_of, scalar
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
 from burnish.codegen.passes.rules.norm import axes_over
 from burnish.codegen.symbolic.sizes import ONE
@@ -40,19 +40,21 @@ def _check_response(found: Match) -> str | None:
     around = [0] * 2 * rank
     around[2], around[2 + rank] = size // 2, (size - 1) // 2
     strides, pads = (pool.attributes.get_ints(name, ()) for name in ("strides", "pads"))
-    plain = attribute(pool, "auto_pad", "NOTSET") == "NOTSET"
+    plain = g.attribute(pool, "auto_pad", "NOTSET") == "NOTSET"
     if kernel[1:] != [1] * (len(kernel) - 1) or not plain:
         return "more than channels is pooled over"
     if set(strides) - {1}:
         return "places are left out"
     if any(pads):
         return "the pool pads on its own"
-    filled = len(pad.inputs) < 3 or pad.inputs[2] is None or scalar(pad.inputs[2]) == 0
-    if not filled or attribute(pad, "mode", "constant") != "constant":
+    filled = (
+        len(pad.inputs) < 3 or pad.inputs[2] is None or g.scalar(pad.inputs[2]) == 0
+    )
+    if not filled or g.attribute(pad, "mode", "constant") != "constant":
         return "other than zeros are around"
     if len(pad.inputs) > 3 and pad.inputs[3] is not None:
         return "the padding names its axes"
-    fits = integers(found["pads"]) == around
+    fits = g.integers(found["pads"]) == around
     return None if fits else "there are more or less around"
 
 
@@ -80,16 +82,16 @@ def _places(size: int, count: int) -> np.ndarray | None:
 
 
 def _check_uneven(found: Match) -> str | None:
-    dims, table = _image(found["x"]), constant(found["table"])
-    orders = [order_of(found.named[name], rank) for name, rank in _TURNS]
+    dims, table = _image(found["x"]), g.constant(found["table"])
+    orders = [g.order_of(found.named[name], rank) for name, rank in _TURNS]
     axes = axes_over(found.named["main"])
     if dims is None or table is None or len(table.shape) != 5:
         return "the places are not known"
     if orders != [[2, 3, 0, 1], [4, 5, 0, 1, 2, 3]]:
         return "the axes are in another order"
-    if axes != [-3, -1] or attribute(found.named["main"], "keepdims", 1):
+    if axes != [-3, -1] or g.attribute(found.named["main"], "keepdims", 1):
         return "the mean is not over the windows"
-    if attribute(found.named["all"], "batch_dims", 0):
+    if g.attribute(found.named["all"], "batch_dims", 0):
         return "elements of several batches are gathered"
     rows, _, columns, _, _ = table.numpy().shape
     high, wide = _places(dims[0], rows), _places(dims[1], columns)
@@ -109,8 +111,7 @@ def _image(value: ir.Value) -> list[int] | None:
 
 
 def _uneven(found: Match) -> ir.Node:
-    table = constant(found["table"])
-    assert table is not None
+    table = g.unwrap(g.constant(found["table"]))
     rows, _, columns, _, _ = table.shape.numpy()
     size = {"output_size": [rows, columns]}
     return ir.node("AdaptiveAveragePool", [found["x"]], size, domain="burnish")

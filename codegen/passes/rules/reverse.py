@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes.graph import (
-    behind,
-    constant,
-    constant_node,
-    integers,
-    maker_of,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
 
 _TO_THE_START = -(2**63) + 1
@@ -21,7 +15,7 @@ def _axis(found: Match) -> int:
 
 
 def _check(found: Match) -> str | None:
-    x, lengths = found["x"], constant(found["lengths"])
+    x, lengths = found["x"], g.constant(found["lengths"])
     if _is_size_of(found["lengths"], x, _axis(found)):
         return None
     if lengths is None or x.shape is None:
@@ -33,16 +27,16 @@ def _check(found: Match) -> str | None:
 
 def _is_size_of(value: ir.Value, x: ir.Value, axis: int) -> bool:
     """Whether a value is x.shape[axis], as tf2onnx asks for it to write a ReverseV2."""
-    part = maker_of(behind(value, "Cast", "Squeeze", "Unsqueeze"), "Gather")
-    asked = None if part is None else maker_of(part.inputs[0], "Shape")
+    part = g.maker_of(g.behind(value, "Cast", "Squeeze", "Unsqueeze"), "Gather")
+    asked = None if part is None else g.maker_of(part.inputs[0], "Shape")
     if part is None or asked is None or {"start", "end"} & asked.attributes.keys():
         return False
-    return asked.inputs[0] is x and integers(part.inputs[1]) == [axis]
+    return asked.inputs[0] is x and g.integers(part.inputs[1]) == [axis]
 
 
 def _turned(found: Match) -> list[ir.Node]:
     numbers = (-1, _TO_THE_START, _axis(found), -1)
-    held = [constant_node([number]) for number in numbers]
+    held = [g.constant_node([number]) for number in numbers]
     inputs = [found["x"], *(node.outputs[0] for node in held)]
     return [*held, ir.Node("", "Slice", inputs)]
 

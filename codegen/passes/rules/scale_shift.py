@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from burnish.codegen.names import authorship
 from burnish.codegen.ops.shapes.dims import declared
-from burnish.codegen.passes.graph import attribute, constant, weight_node
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
 from burnish.codegen.weights import constants
 
@@ -46,9 +46,9 @@ def _check(found: Match, kind: str) -> str | None:
         return "the layer's parameters are not its own"
     if len(node.outputs) > 1:
         return "the layer computes its statistics"
-    if node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1:
+    if node.op_type == "ConvTranspose" and g.attribute(node, "group", 1) != 1:
         return "the channels are in groups"
-    by, weight = constant(found["by"]), constant(node.inputs[1])
+    by, weight = g.constant(found["by"]), g.constant(node.inputs[1])
     shape, trains = declared(node.outputs[0]), constants.trains(found["by"])
     if by is None or weight is None or shape is None or not trains:
         return "it is no constant for each channel"
@@ -72,15 +72,13 @@ def _is_authors(value: ir.Value) -> bool:
 def _axis(node: ir.Node) -> int:
     """The axis of the layer's weight that counts its results."""
     if node.op_type == "Linear":
-        return 0 if attribute(node, "transB", 0) else 1
+        return 0 if g.attribute(node, "transB", 0) else 1
     return 1 if node.op_type == "ConvTranspose" else 0
 
 
 def _merged(found: Match, kind: str) -> list[ir.Node]:
-    node, by = found.named["main"], constant(found["by"])
-    weight, bias = node.inputs[1], (*node.inputs[2:], None)[0]
-    assert by is not None
-    assert weight is not None
+    node, by = found.named["main"], g.unwrap(g.constant(found["by"]))
+    weight, bias = g.unwrap(node.inputs[1]), (*node.inputs[2:], None)[0]
     scales = kind in ("Div", "Mul")
     made: list[ir.Node] = []
     inputs: list[ir.Value | None] = [found["x"], weight]
@@ -88,13 +86,15 @@ def _merged(found: Match, kind: str) -> list[ir.Node]:
         along = [1] * len(declared(weight) or [])
         along[_axis(node)] = -1
         made.append(
-            _weight(weight, partial(_computed, kind, constant(weight), by, along))
+            _weight(weight, partial(_computed, kind, g.constant(weight), by, along))
         )
         inputs[1] = made[-1].outputs[0]
     if bias is not None or not scales:
         like = found["by"] if bias is None else bias
         made.append(
-            _weight(like, partial(_computed, kind, constant(bias), by, [-1]), flat=True)
+            _weight(
+                like, partial(_computed, kind, g.constant(bias), by, [-1]), flat=True
+            )
         )
         inputs.append(made[-1].outputs[0])
     inputs += node.inputs[3:]
@@ -118,11 +118,10 @@ def _weight(
     like: ir.Value, read: Callable[[], ir.TensorProtocol], flat: bool = False
 ) -> ir.Node:
     """A trainable Constant, computed on first use."""
-    tensor = constant(like)
-    assert tensor is not None
+    tensor = g.unwrap(g.constant(like))
     shape = tuple(tensor.shape.numpy())
     shape = (math.prod(shape),) if flat else shape
-    return weight_node(like.name, tensor.dtype, shape, read)
+    return g.weight_node(like.name, tensor.dtype, shape, read)
 
 
 def _rule(kind: str, layer: str) -> Rule:

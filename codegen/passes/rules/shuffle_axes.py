@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.ops.shapes.dims import Dims, declared, known
+from burnish.codegen.ops.shapes.dims import declared, known
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, op
 from burnish.codegen.symbolic.sizes import Size, product
 
@@ -54,9 +55,7 @@ def _factor(found: Match) -> int | None:
 
 
 def _pixels(found: Match) -> ir.Node:
-    factor = _factor(found)
-    assert factor is not None
-    size = {"blocksize": factor}
+    size = {"blocksize": g.unwrap(_factor(found))}
     if _order(found) == _SHUFFLED:
         return ir.node("DepthToSpace", [found["x"]], {**size, "mode": "CRD"})
     return ir.node("PixelUnshuffle", [found["x"]], size, domain="burnish")
@@ -77,11 +76,8 @@ def _check_channels(found: Match) -> str | None:
 
 
 def _channels(found: Match) -> ir.Node:
-    parts: Dims = declared(found.named["turn"].inputs[0]) or []
-    groups = parts[1]
-    assert groups is not None
-    assert groups.value is not None
-    count = {"groups": groups.value}
+    parts = g.unwrap(known(declared(found.named["turn"].inputs[0])))
+    count = {"groups": g.unwrap(parts[1].value)}
     return ir.node("ChannelShuffle", [found["x"]], count, domain="burnish")
 
 

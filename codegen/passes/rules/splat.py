@@ -6,12 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    constant_node,
-    proven_equal,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Rule, Table, either, op
 from burnish.codegen.passes.rules.attention.masks import filled
 from burnish.codegen.weights.constants import trains
@@ -24,7 +19,7 @@ def _check(found: Match) -> str | None:
     number = filled(full)
     if number is None or x.dtype is None or full.dtype not in (None, x.dtype):
         return "it is not full of one number"
-    if not proven_equal(x, full):
+    if not g.proven_equal(x, full):
         return "it may widen the other side"
     exact = np.array(number, x.dtype.numpy())
     return None if float(exact) == number else "the number is not known exactly"
@@ -33,8 +28,7 @@ def _check(found: Match) -> str | None:
 def _with_number(found: Match) -> list[ir.Node]:
     node, x = found.named["main"], found["x"]
     number = filled(found.named["full"].outputs[0])
-    assert x.dtype is not None
-    made = constant_node(np.array(number, x.dtype.numpy()))
+    made = g.constant_node(np.array(number, g.unwrap(x.dtype).numpy()))
     return [made, ir.Node("", node.op_type, [x, made.outputs[0]])]
 
 
@@ -42,14 +36,13 @@ def _check_constant(found: Match) -> str | None:
     full, x = found["full"], found["x"]
     if x.dtype is None or full.dtype != x.dtype or filled(full) is None:
         return "it is not full of one number"
-    return None if proven_equal(x, full) else "it may widen the other side"
+    return None if g.proven_equal(x, full) else "it may widen the other side"
 
 
 def _with_constant(found: Match) -> list[ir.Node]:
-    node, tensor = found.named["main"], constant(found["full"])
-    assert tensor is not None
+    node, tensor = found.named["main"], g.unwrap(g.constant(found["full"]))
     one = tensor.numpy().reshape(-1)[:1].reshape(())
-    made = constant_node(one)
+    made = g.constant_node(one)
     return [made, ir.Node("", node.op_type, [found["x"], made.outputs[0]])]
 
 
@@ -58,24 +51,22 @@ def _with_constant(found: Match) -> list[ir.Node]:
 
 def _check_row(found: Match) -> str | None:
     places, gather = found["places"], found.named["gather"]
-    number, table = filled(places), constant(found["table"])
+    number, table = filled(places), g.constant(found["table"])
     if number is None or number < 0 or table is None or len(table.shape) != 2:
         return "it is no row of a table for each"
-    if attribute(gather, "axis", 0):
+    if g.attribute(gather, "axis", 0):
         return "it is a column"
-    if not proven_equal(found["x"], gather.outputs[0]):
+    if not g.proven_equal(found["x"], gather.outputs[0]):
         return "it may widen the other side"
     return None if len(declared(places) or []) else "it is one row"
 
 
 def _with_row(found: Match) -> list[ir.Node]:
-    number = filled(found["places"])
-    assert number is not None
-    made = constant_node(np.array(int(number), np.int64))
+    number = g.unwrap(filled(found["places"]))
+    made = g.constant_node(np.array(int(number), np.int64))
     gather = found.named["gather"]
     row = ir.Node("", "Gather", [found["table"], made.outputs[0]])
-    row.name = gather.name
-    row.metadata_props.update(gather.metadata_props)
+    g.named_like(row, gather)
     return [made, row, ir.Node("", "Add", [found["x"], row.outputs[0]])]
 
 
@@ -89,8 +80,8 @@ _FULL = either(
 
 
 def _check_beside(found: Match) -> str | None:
-    zeros, x = constant(found["zeros"]), declared(found["x"])
-    if zeros is None or trains(found["zeros"]) or constant(found["x"]) is not None:
+    zeros, x = g.constant(found["zeros"]), declared(found["x"])
+    if zeros is None or trains(found["zeros"]) or g.constant(found["x"]) is not None:
         return "nothing beside it is constant"
     if not zeros.dtype.is_floating_point() or len(zeros.shape) < 2 or x is None:
         return "it is no part of a tensor with several axes"
@@ -104,13 +95,12 @@ def _joined_along(found: Match, rank: int) -> int:
 
 
 def _padded(found: Match) -> list[ir.Node]:
-    main, zeros = found.named["main"], constant(found["zeros"])
-    assert zeros is not None
+    main, zeros = found.named["main"], g.unwrap(g.constant(found["zeros"]))
     sizes = list(zeros.shape.numpy())
     axis = _joined_along(found, len(sizes))
     pads = np.zeros((2, len(sizes)), np.int64)
     pads[int(main.inputs[0] is found["x"]), axis] = sizes[axis]
-    made = constant_node(pads.ravel())
+    made = g.constant_node(pads.ravel())
     return [made, ir.Node("", "Pad", [found["x"], made.outputs[0]])]
 
 

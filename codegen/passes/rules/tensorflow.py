@@ -13,13 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, numbers
-from burnish.codegen.passes.graph import (
-    attribute,
-    constant,
-    integers,
-    view_nodes,
-    weight_node,
-)
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.layout.channel_axes import last
 from burnish.codegen.passes.pattern import (
     Any,
@@ -50,7 +44,7 @@ def _check_height(found: Match) -> str | None:
     before, after = declared(found["x"]), declared(node.outputs[0])
     if before is None or after is None or len(before) != 4:
         return "it is no layer of images"
-    squeezed = integers(found["axes"]) in ([2], [-2])
+    squeezed = g.integers(found["axes"]) in ([2], [-2])
     if before[2] != ONE or after[2] != ONE or not squeezed:
         return "the image has a height"
     if any(node.attributes.get_ints("pads", ())[::2]):
@@ -67,7 +61,7 @@ def _check_height(found: Match) -> str | None:
 
 def _without_height(found: Match) -> list[ir.Node]:
     node = found.named["main"]
-    made = view_nodes("Squeeze", found["x"], [2])
+    made = g.view_nodes("Squeeze", found["x"], [2])
     inputs: list[ir.Value | None] = [made[-1].outputs[0]]
     if "weight" in found.values:
         high = [found["weight"], made[0].outputs[0]]
@@ -110,16 +104,14 @@ def _check_rows(found: Match) -> str | None:
     weight, node = found["weight"], found.named["main"]
     if not constants.trains(weight) or len(weight.uses()) > 1:
         return "the matrix is no weight of this layer alone"
-    return "the rows are transposed" if attribute(node, "transA", 0) else None
+    return "the rows are transposed" if g.attribute(node, "transA", 0) else None
 
 
 def _turned_rows(found: Match) -> list[ir.Node]:
     node, weight = found.named["main"], found["weight"]
-    sizes, tensor = numbers((declared(found["x"]) or [])[1:]), constant(weight)
-    assert sizes is not None
-    assert tensor is not None
-    channels, *places = sizes
-    across = bool(attribute(node, "transB", 0))
+    channels, *places = g.unwrap(numbers((declared(found["x"]) or [])[1:]))
+    tensor = g.unwrap(g.constant(weight))
+    across = bool(g.attribute(node, "transB", 0))
 
     def read() -> ir.TensorProtocol:
         matrix = tensor.numpy().T if across else tensor.numpy()
@@ -127,7 +119,7 @@ def _turned_rows(found: Match) -> list[ir.Node]:
         rows = parts.reshape(matrix.shape)
         return ir.tensor(np.ascontiguousarray(rows.T if across else rows))
 
-    made = weight_node(weight.name, tensor.dtype, tensor.shape.numpy(), read)
+    made = g.weight_node(weight.name, tensor.dtype, tensor.shape.numpy(), read)
     flat = ir.Node("", "Flatten", [found["x"]])
     inputs = [flat.outputs[0], made.outputs[0], *node.inputs[2:]]
     kept = list(node.attributes.values())
@@ -154,8 +146,8 @@ def _check_choice(found: Match) -> str | None:
     return None if named else "it is not named as TensorFlow's Select"
 
 
-def _with_where(found: Match) -> list[ir.Node]:
-    return [ir.Node("", "Where", [found["chosen"], found["a"], found["b"]])]
+def _with_where(found: Match) -> ir.Node:
+    return ir.Node("", "Where", [found["chosen"], found["a"], found["b"]])
 
 
 RULES = (

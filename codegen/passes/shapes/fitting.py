@@ -17,7 +17,7 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops import shapes_of
 from burnish.codegen.ops.shapes.dims import Context, Dims, Sizes, declared
-from burnish.codegen.passes.graph import integers
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.symbolic.known import Checked
 from burnish.codegen.symbolic.sizes import Size, evaluated, names_in, parse, product
@@ -130,7 +130,7 @@ def _equations(node: ir.Node) -> list[Equation]:
     rule = shapes_of(node.domain, node.op_type)
     dims, sizes = [declared(value) for value in node.inputs], Checked()
     if node.op_type == "Reshape" and dims[0] is not None:
-        return _of_reshape(dims[0], integers(node.inputs[1]))
+        return _of_reshape(dims[0], g.integers(node.inputs[1]))
     try:
         if rule is not None:
             rule(node, dims, Context(_constants, sizes))
@@ -145,7 +145,7 @@ def _equations(node: ir.Node) -> list[Equation]:
 
 
 def _constants(value: ir.Value | None) -> Sizes | None:
-    found = integers(value)
+    found = g.integers(value)
     return None if found is None else [parse(number) for number in found]
 
 

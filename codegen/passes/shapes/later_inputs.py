@@ -27,21 +27,18 @@ _INPUTS: dict[str, tuple[Any, ...]] = {
 
 def later_inputs(model: ir.Model, account: Account) -> bool:
     """Write bounds, ends and axes as inputs."""
-    changed = False
-    for node in g.all_nodes(model):
-        since, *names = (0,) if node.domain else _INPUTS.get(node.op_type, (0,))
-        if g.version(model, node) < since and _moved(model, node, names):
-            node.version = since
-            account.did("attributes that later opsets have as inputs", g.label(node))
-            changed = True
-    return changed
+    rewrites = {"attributes that later opsets have as inputs": _moved}
+    return g.rewrite_nodes(model, account, rewrites, *_INPUTS)
 
 
-def _moved(model: ir.Model, node: ir.Node, names: list[str]) -> bool:
+def _moved(model: ir.Model, node: ir.Node) -> bool:
     """Whether the attributes that the node has are inputs now."""
+    since, *names = _INPUTS[node.op_type]
     data = node.inputs[0]
     held = {n: node.attributes[n] for n in names if n in node.attributes}
-    if data is None or data.dtype is None or not held or len(node.inputs) > 1:
+    if g.version(model, node) >= since or data is None or data.dtype is None:
+        return False
+    if not held or len(node.inputs) > 1:
         return False
     dtype = data.dtype.numpy()
     for place, name in enumerate(names, 1):
@@ -54,4 +51,5 @@ def _moved(model: ir.Model, node: ir.Node, names: list[str]) -> bool:
         node.resize_inputs(place + 1)
         node.replace_input_with(place, made)
         node.attributes.pop(name)
+    node.version = since
     return True

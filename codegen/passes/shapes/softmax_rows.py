@@ -12,15 +12,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops.shapes.dims import axis_of
-from burnish.codegen.passes.graph import (
-    all_nodes,
-    forward,
-    label,
-    made_for,
-    maker_of,
-    proven_equal,
-    version,
-)
+from burnish.codegen.passes import graph as g
 
 ALONG_AN_AXIS = 13
 """The first opset whose softmax is along one axis."""
@@ -30,10 +22,8 @@ _OPERATORS = frozenset(("Hardmax", "LogSoftmax", "Softmax"))
 def softmax_rows(model: ir.Model, account: Account) -> bool:
     """Give softmax along one axis today's opset, and others their own."""
     changed = False
-    for node in all_nodes(model):
-        opset = version(model, node)
-        if node.op_type not in _OPERATORS or node.domain:
-            continue
+    for node in g.nodes_of(model, *_OPERATORS):
+        opset = g.version(model, node)
         if opset >= ALONG_AN_AXIS:
             changed |= _unflattened(node, account)
             continue
@@ -41,7 +31,7 @@ def softmax_rows(model: ir.Model, account: Account) -> bool:
         along = _axis_of_rows(node.inputs[0], axis)
         if along is not None:
             axis, opset = along, ALONG_AN_AXIS
-            account.did("softmax of rows along one axis", label(node))
+            account.did("softmax of rows along one axis", g.label(node))
         changed |= node.version != opset
         node.version = opset
         node.attributes["axis"] = ir.AttrInt64("axis", axis)
@@ -63,7 +53,7 @@ def _axis_of_rows(value: ir.Value | None, first: int) -> int | None:
 
 def _unflattened(node: ir.Node, account: Account) -> bool:
     """Whether Reshape(Softmax(Flatten(x)), Shape(x)) became a softmax of x."""
-    flat = maker_of(node.inputs[0], "Flatten")
+    flat = g.maker_of(node.inputs[0], "Flatten")
     readers = [reader for reader, _ in node.outputs[0].uses()]
     if flat is None or len(readers) != 1 or axis_of(node, -1) not in (-1, 1):
         return False
@@ -71,7 +61,7 @@ def _unflattened(node: ir.Node, account: Account) -> bool:
     x = flat.inputs[0]
     if x is None or again.op_type != "Reshape" or again.domain:
         return False
-    if made_for(again, again.inputs[0]) is not node or not _is_shape(again, x):
+    if g.made_for(again, again.inputs[0]) is not node or not _is_shape(again, x):
         return False
     axis = _axis_of_rows(x, axis_of(flat, 1))
     if axis is None:
@@ -80,14 +70,14 @@ def _unflattened(node: ir.Node, account: Account) -> bool:
     node.attributes["axis"] = ir.AttrInt64("axis", axis)
     result = node.outputs[0]
     result.shape, result.type = x.shape, x.type
-    forward(again, result)
-    account.did("softmax of rows along one axis", label(node))
+    g.forward(again, result)
+    account.did("softmax of rows along one axis", g.label(node))
     return True
 
 
 def _is_shape(again: ir.Node, x: ir.Value) -> bool:
     """Whether a Reshape makes the shape of x."""
-    shape = maker_of(again.inputs[1], "Shape")
+    shape = g.maker_of(again.inputs[1], "Shape")
     if shape is not None and not shape.attributes and shape.inputs[0] is x:
         return True
-    return proven_equal(again.outputs[0], x)
+    return g.proven_equal(again.outputs[0], x)

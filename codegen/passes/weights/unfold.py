@@ -110,8 +110,7 @@ def _parameter(origins: str, rows: bool) -> str | None:
 def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> bool:
     """Compute the value from the parameter behind it; False where none gives it."""
     kind, undone, done = _CURVES[function]
-    tensor = value.const_value
-    assert tensor is not None
+    tensor = g.unwrap(value.const_value)
     if not tensor.dtype.is_floating_point() or value.is_graph_output():
         return False
     array = tensor.numpy()
@@ -119,8 +118,9 @@ def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> boo
         before = undone(array.astype(np.float64)).astype(array.dtype)
     if not np.isfinite(before.astype(np.float64)).all():
         return False
-    kept = origin.replaced(tensor, ir.tensor(before, dtype=tensor.dtype), done)
-    assert kept is not None
+    kept = g.unwrap(
+        origin.replaced(tensor, ir.tensor(before, dtype=tensor.dtype), done)
+    )
     users = [user for user, _ in value.uses()]
     weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
     constants.mark_parameter(weight)
@@ -177,9 +177,8 @@ def _norms(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
     """Read the value as rows 0, 1, 2, ... of an embedding; False where it is none."""
-    tensor, users = value.const_value, [user for user, _ in value.uses()]
+    tensor, users = g.unwrap(value.const_value), [user for user, _ in value.uses()]
     module = name.removesuffix(".weight")
-    assert tensor is not None
     if len(tensor.shape) < 2 or len(users) != 1 or value.is_graph_output():
         return False
     outer, path = scope_of(users[0]), module.split(".")
@@ -188,8 +187,7 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
         return False
     dims = tensor.shape.numpy()
     table = ir.tensor(tensor.numpy().reshape(-1, dims[-1]), dtype=tensor.dtype)
-    kept = origin.replaced(tensor, table, lambda rows: rows.reshape(dims))
-    assert kept is not None
+    kept = g.unwrap(origin.replaced(tensor, table, lambda rows: rows.reshape(dims)))
     ids = ir.tensor(np.arange(int(np.prod(dims[:-1]))).reshape(dims[:-1]))
     weight = g.initializer(model, ir.Value(name=name), kept, trains=True)
     constants.mark_parameter(weight)

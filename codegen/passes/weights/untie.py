@@ -119,31 +119,18 @@ def _computed_apart(model: ir.Model, account: Account) -> bool:
         if _path(node) not in places:
             if is_placed(node):  # by the author, outside of these modules
                 continue
-            _put_beside(node, first[0][0])
+            g.named_like(node, first[0][0])
         for uses in others:
             reader = uses[0][0]
-            step = ir.Node(
-                "",
-                node.op_type,
-                node.inputs,
-                node.attributes.values(),
-                version=node.version,
-            )
-            _put_beside(step, reader)
-            step.outputs[0].type = output.type
-            step.outputs[0].shape = output.shape
-            assert node.graph is not None
-            node.graph.insert_before(reader, step)
+            kept, since = node.attributes.values(), node.version
+            step = ir.Node("", node.op_type, node.inputs, kept, version=since)
+            step.outputs[0].type, step.outputs[0].shape = output.type, output.shape
+            g.before(reader, step)
             for each, index in uses:
                 each.replace_input_with(index, step.outputs[0])
         account.did(f"step that {len(places)} modules shared", g.label(node))
         changed = True
     return changed
-
-
-def _put_beside(node: ir.Node, reader: ir.Node) -> None:
-    node.name = reader.name
-    node.metadata_props.update(reader.metadata_props)
 
 
 def _layer_beside(node: ir.Node, index: int) -> _Path:
@@ -309,15 +296,13 @@ def _is_vectors(copy: ir.Node) -> bool:
 def _by_names(model: ir.Model, account: Account, parameters: list[str]) -> bool:
     """Replace an Identity of a weight whose name is another weight's by that weight."""
     changed = False
-    copies = [n for n in g.all_nodes(model) if n.op_type == "Identity" and not n.domain]
-    copies.sort(key=_is_vectors)  # a vector's layer is known by its matrix
-    for node in copies:
+    copies = g.nodes_of(model, "Identity")
+    for node in sorted(copies, key=_is_vectors):  # its layer is known by its matrix
         weight, output = node.inputs[0], node.outputs[0]
         name = output.name or ""
         tensor = None if weight is None else weight.const_value
-        if weight is None or tensor is None or not constants.trains(weight):
-            continue
-        if output.is_graph_output():
+        trains = tensor is not None and constants.trains(weight)
+        if weight is None or tensor is None or not trains or output.is_graph_output():
             continue
         is_folded = _FOLDED.fullmatch(name) and _FOLDED.fullmatch(weight.name or "")
         if not _PARAMETER.fullmatch(name) and not is_folded:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.ops import Trait, having
-from burnish.codegen.passes.graph import all_nodes, constant
+from burnish.codegen.passes import graph as g
 from burnish.codegen.weights import origin
 
 _WIDE = {
@@ -46,7 +46,7 @@ def _replaceable(model: ir.Model) -> list[ir.Value]:
     found: dict[ir.Value, None] = {}
     for graph in model.graphs():
         found.update((v, None) for v in graph.initializers.values() if _is_table(v))
-    for node in all_nodes(model):  # in topological order
+    for node in g.all_nodes(model):  # in topological order
         if _moves(node) and node.inputs[0] in found:
             found[node.outputs[0]] = None
     while kept := [value for value in found if not _ends(value, found)]:
@@ -56,7 +56,7 @@ def _replaceable(model: ir.Model) -> list[ir.Value]:
 
 
 def _is_table(value: ir.Value) -> bool:
-    tensor = constant(value)
+    tensor = g.constant(value)
     return tensor is not None and tensor.dtype in _WIDE
 
 
@@ -89,6 +89,7 @@ def _widened(old: ir.TensorProtocol) -> ir.TensorProtocol:
         return ir.tensor(held.numpy().astype(wide.numpy()), dtype=wide)
 
     new = ir.LazyTensor(read, wide, ir.Shape(held.shape.numpy()), name=old.name)
-    kept = origin.replaced(old, new, lambda array: np.asarray(array).astype(narrow))
-    assert kept is not None
+    kept = g.unwrap(
+        origin.replaced(old, new, lambda array: np.asarray(array).astype(narrow))
+    )
     return kept

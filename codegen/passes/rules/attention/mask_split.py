@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import Dims, declared
-from burnish.codegen.passes.graph import constant, maker_of, scalar
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 from burnish.codegen.passes.rules.attention.masks import (
     LARGEST,
     counts,
     filled,
     hides_what_follows,
-    is_lower_triangle,
+    is_triangle,
 )
 from burnish.codegen.symbolic.sizes import ONE
 
@@ -52,7 +52,7 @@ def _rest(found: Match) -> _Rest | str:
 def _sides(mask: ir.Value) -> Iterator[tuple[ir.Value, ir.Value | None]]:
     """The parts of a mask, each with the rest of it; the whole mask first."""
     yield mask, None
-    maker = maker_of(mask, "And", "Add")
+    maker = g.maker_of(mask, "And", "Add")
     if maker is None:
         return
     one, other = maker.inputs
@@ -66,7 +66,7 @@ def _sides(mask: ir.Value) -> Iterator[tuple[ir.Value, ir.Value | None]]:
 def _is_causal(mask: ir.Value) -> bool:
     """Whether it keeps the keys up to the query's place, however wide it is."""
     if mask.dtype == ir.DataType.BOOL:
-        return is_lower_triangle(mask, wide=True)
+        return is_triangle(mask, wide=True)
     return hides_what_follows(mask, wide=True)
 
 
@@ -91,7 +91,7 @@ def _within(mask: ir.Value, over: Dims) -> bool:
 
 def _holds_everywhere(value: ir.Value | None) -> bool:
     """Booleans that are all true, such as places compared with the first one."""
-    tensor, node = constant(value), maker_of(value)
+    tensor, node = g.constant(value), g.maker_of(value)
     if tensor is not None:
         small = tensor.dtype == ir.DataType.BOOL and tensor.size <= LARGEST
         return small and bool(tensor.numpy().all())
@@ -101,7 +101,7 @@ def _holds_everywhere(value: ir.Value | None) -> bool:
         return _holds_everywhere(node.inputs[0])
     if node.op_type != "GreaterOrEqual":
         return False
-    first, rank = scalar(node.inputs[1]), len(declared(node.inputs[0]) or [])
+    first, rank = g.scalar(node.inputs[1]), len(declared(node.inputs[0]) or [])
     counted = any(counts(node.inputs[0], axis - rank) for axis in range(rank))
     return first is not None and first <= 0 and counted
 
@@ -110,7 +110,7 @@ def _changes_nothing(mask: ir.Value) -> bool:
     """Every key takes part, or 0 is added."""
     node = mask.producer()
     if node is not None and node.op_type == "Where":
-        return scalar(node.inputs[1]) == 0 and _holds_everywhere(node.inputs[0])
+        return g.scalar(node.inputs[1]) == 0 and _holds_everywhere(node.inputs[0])
     if mask.dtype is not None and mask.dtype.is_floating_point():
         return filled(mask) == 0
     return _holds_everywhere(mask)
@@ -137,7 +137,7 @@ def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
                 return False
         elif user.op_type in ("Add", "And") or (user.op_type == "Where" and place == 0):
             chosen = user.op_type == "Where"
-            if chosen and any(scalar(v) is None for v in numbers):
+            if chosen and any(g.scalar(v) is None for v in numbers):
                 return False
             result = user.outputs[0]
             if result.is_graph_output() or not _masks_only(result, wide):

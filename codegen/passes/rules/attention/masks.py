@@ -9,15 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared
-from burnish.codegen.passes.graph import (
-    attribute,
-    behind,
-    constant,
-    constant_node,
-    maker_of,
-    scalar,
-    starts_at_zero,
-)
+from burnish.codegen.passes import graph as g
 
 #: A score added to it is lost in rounding; a larger number is a bias, which stays one.
 _LOW = -1e8
@@ -55,21 +47,20 @@ def combined(
     query's own; where `low` is finite, those after it then weigh as much, which no
     `is_causal` gives.
     """
-    number = scalar(low)
-    assert number is not None
+    number = g.unwrap(g.scalar(low))
     if number == -math.inf:
         summand, behind = summand or behind, None
     if number == -math.inf or summand is behind is None:
-        if keep is not None and is_lower_triangle(keep):
+        if keep is not None and is_triangle(keep):
             return Made(summand, causal=True)
-        if keep is None and block is not None and _is_upper_triangle(block):
+        if keep is None and block is not None and is_triangle(block, lower=False):
             return Made(summand, causal=True)
     if summand is None and number == -math.inf:
         return Made(keep) if keep is not None else _negated(block)
     nodes: list[ir.Node] = []
     if summand is None:
         zero = np.zeros((), ir.DataType(low.dtype or 1).numpy())
-        nodes.append(constant_node(zero))
+        nodes.append(g.constant_node(zero))
         summand = nodes[0].outputs[0]
     inputs = [keep, summand, low] if keep is not None else [block, low, summand]
     nodes.append(ir.Node("", "Where", inputs))
@@ -82,11 +73,11 @@ def added(summand: ir.Value) -> Made:
     """The mask for scores + summand; booleans where the summand is made of them."""
     if hides_what_follows(summand):
         return Made(None, causal=True)
-    node = maker_of(summand, "Where")
+    node = g.maker_of(summand, "Where")
     if node is None:
         return Made(summand)
     condition, yes, no = node.inputs
-    numbers = scalar(yes), scalar(no)
+    numbers = g.scalar(yes), g.scalar(no)
     if condition is None or condition.graph is not summand.graph:
         return Made(summand)
     if numbers == (0, -math.inf):
@@ -115,10 +106,9 @@ def _square(value: ir.Value, wide: bool) -> bool:
 
 def _table(value: ir.Value) -> np.ndarray | None:
     """A square table that the value is, or whose first rows and columns it is."""
-    while (node := maker_of(value, "Slice")) and starts_at_zero(node):
-        assert node.inputs[0] is not None
-        value = node.inputs[0]
-    tensor = constant(value)
+    while (node := g.maker_of(value, "Slice")) and g.starts_at_zero(node):
+        value = g.unwrap(node.inputs[0])
+    tensor = g.constant(value)
     if tensor is None or len(tensor.shape) < 2 or tensor.size > LARGEST:
         return None
     array = tensor.numpy()
@@ -136,25 +126,15 @@ def _source(node: ir.Node | None, wide: bool) -> ir.Value | None:
     return node.inputs[0] if spread or node.op_type == "Cast" else None
 
 
-def is_lower_triangle(value: ir.Value, wide: bool = False) -> bool:
-    """Whether booleans hold for keys up to the query's place."""
-    return _is_triangle(value, wide, lower=True)
-
-
-def _is_upper_triangle(value: ir.Value, wide: bool = False) -> bool:
-    """Whether booleans hold for keys after the query's place."""
-    return _is_triangle(value, wide, lower=False)
-
-
-def _is_triangle(value: ir.Value, wide: bool, lower: bool) -> bool:
+def is_triangle(value: ir.Value, wide: bool = False, *, lower: bool = True) -> bool:
     """Whether booleans hold for keys up to the query's place, or else after it."""
     if not _square(value, wide):
         return False
     node = value.producer()
     if (source := _source(node, wide)) is not None:
-        return _is_triangle(source, wide, lower)
+        return is_triangle(source, wide, lower=lower)
     if (other := _negated_of(node)) is not None:
-        return _is_triangle(other, wide, not lower)
+        return is_triangle(other, wide, lower=not lower)
     if node is not None and node.op_type == "Trilu":
         kept = _is_below(node) if lower else _is_above(node)
         return kept and filled(node.inputs[0]) == 1
@@ -175,7 +155,7 @@ def _negated_of(node: ir.Node | None) -> ir.Value | None:
         return node.inputs[0]
     if node.op_type == "Equal":
         one, other = node.inputs
-        return one if scalar(other) == 0 else other if scalar(one) == 0 else None
+        return one if g.scalar(other) == 0 else other if g.scalar(one) == 0 else None
     return None
 
 
@@ -191,10 +171,10 @@ def counts(value: ir.Value | None, axis: int) -> bool:
     others = [d for i, d in enumerate(dims) if i != len(dims) + axis]
     if any(d is None or d.value != 1 for d in others):
         return False
-    value = behind(value, "Unsqueeze", "Cast", "Reshape")
-    if (node := maker_of(value, "Range")) is not None:
-        return scalar(node.inputs[0]) == 0 and scalar(node.inputs[2]) == 1
-    tensor = constant(value)
+    value = g.behind(value, "Unsqueeze", "Cast", "Reshape")
+    if (node := g.maker_of(value, "Range")) is not None:
+        return g.scalar(node.inputs[0]) == 0 and g.scalar(node.inputs[2]) == 1
+    tensor = g.constant(value)
     if tensor is None or tensor.size > _LONGEST_ROW:
         return False
     flat = tensor.numpy().ravel()
@@ -213,12 +193,12 @@ def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
         return _is_above(node) and number is not None and is_low(number)
     if node is not None and node.op_type == "Where":
         condition, yes, no = node.inputs
-        high, low = scalar(yes), scalar(no)
+        high, low = g.scalar(yes), g.scalar(no)
         if condition is None or high is None or low is None:
             return False
         if high == 0 and is_low(low):
-            return is_lower_triangle(condition, wide)
-        return low == 0 and is_low(high) and _is_upper_triangle(condition, wide)
+            return is_triangle(condition, wide)
+        return low == 0 and is_low(high) and is_triangle(condition, wide, lower=False)
     table = _table(value)
     if table is None:
         return False
@@ -228,17 +208,17 @@ def hides_what_follows(value: ir.Value, wide: bool = False) -> bool:
 
 def _diagonal(node: ir.Node) -> float | None:
     given = node.inputs[1] if len(node.inputs) > 1 else None
-    return 0 if given is None else scalar(given)
+    return 0 if given is None else g.scalar(given)
 
 
 def _is_below(node: ir.Node) -> bool:
     """Whether a Trilu keeps the diagonal and what is below it."""
-    return not attribute(node, "upper", 1) and _diagonal(node) == 0
+    return not g.attribute(node, "upper", 1) and _diagonal(node) == 0
 
 
 def _is_above(node: ir.Node) -> bool:
     """Whether a Trilu keeps what is above the diagonal."""
-    return bool(attribute(node, "upper", 1)) and _diagonal(node) == 1
+    return bool(g.attribute(node, "upper", 1)) and _diagonal(node) == 1
 
 
 _PICKING = (
@@ -250,11 +230,11 @@ _PICKING = (
 
 def filled(value: ir.Value | None) -> float | None:
     """The one number that a value is full of."""
-    value = None if value is None else behind(value, *_PICKING)
-    if (maker := maker_of(value, "ConstantOfShape")) is not None:
+    value = None if value is None else g.behind(value, *_PICKING)
+    if (maker := g.maker_of(value, "ConstantOfShape")) is not None:
         held = maker.attributes.get_tensor("value")
         return 0.0 if held is None else float(held.numpy().reshape(-1)[0])
-    tensor = constant(value)
+    tensor = g.constant(value)
     if tensor is None or not 0 < tensor.size <= LARGEST or not _counts(tensor):
         return None
     array = tensor.numpy()

@@ -11,7 +11,7 @@ import math
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import Dims, declared
-from burnish.codegen.passes.graph import attribute, constant, scalar, view_nodes
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import (
     Any,
     Match,
@@ -71,7 +71,7 @@ def _check(found: Match) -> str | None:
     if len({len(q), len(keys), len(values)}) > 1 or len(q) < 2:
         return f"q, k and v have {len(q)}, {len(keys)} and {len(values)} axes"
     weights = [found.values[n] for n in ("kt", "k", "v") if n in found.values]
-    if len(q) == 2 and any(constant(x) is not None for x in weights):
+    if len(q) == 2 and any(g.constant(x) is not None for x in weights):
         return "the product is with a weight, not with keys"
     half = found["q"].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
     if half and "up" not in found.named:
@@ -86,7 +86,7 @@ def _heads(q: Dims, keys: Dims) -> str | None:
 
 
 def _axis(found: Match, rank: int) -> str | None:
-    axis = attribute(found.named["softmax"], "axis", -1)
+    axis = g.attribute(found.named["softmax"], "axis", -1)
     if axis not in (-1, rank - 1):
         return f"softmax is along axis {axis}, not along the keys"
     transpose = found.named.get("transpose")
@@ -96,7 +96,7 @@ def _axis(found: Match, rank: int) -> str | None:
 
 
 def _numbers(found: Match) -> str | None:
-    low, zero = (scalar(found.values.get(name)) for name in ("low", "zero"))
+    low, zero = (g.scalar(found.values.get(name)) for name in ("low", "zero"))
     if low is not None and not is_low(low):
         return f"{low:g} is too large to mask a key"
     if zero not in (None, 0):
@@ -105,15 +105,15 @@ def _numbers(found: Match) -> str | None:
         return "a factor of the scores is 0"
     if "cap" in found.values:
         inside = _factor(found, "cap")
-        cap = scalar(found["cap"])
+        cap = g.scalar(found["cap"])
         if not cap or not inside or not math.isclose(inside * cap, 1, rel_tol=_EXACT):
             return "the scores are divided by another number than tanh is multiplied by"
     return None
 
 
 def _factor(found: Match, name: str) -> float | None:
-    times = scalar(found.values.get(f"{name}_times"))
-    over = scalar(found.values.get(f"{name}_over"))
+    times = g.scalar(found.values.get(f"{name}_times"))
+    over = g.scalar(found.values.get(f"{name}_over"))
     return 1 / over if over else times
 
 
@@ -121,7 +121,7 @@ def _scale(found: Match) -> float | None:
     """The factor of the scores; None where a divisor is 0 or not a scalar."""
     result = 1.0
     for name in ("q", "k", "scores"):
-        if f"{name}_over" in found.values and not scalar(found[f"{name}_over"]):
+        if f"{name}_over" in found.values and not g.scalar(found[f"{name}_over"]):
             return None
         factor = _factor(found, name)
         result *= 1.0 if factor is None else factor
@@ -132,13 +132,11 @@ def _scale(found: Match) -> float | None:
 
 
 def _attention(found: Match) -> list[ir.Node]:
-    q = declared(found["q"])
-    scale = _scale(found)
-    assert q is not None
-    assert scale is not None
+    q = g.unwrap(declared(found["q"]))
+    scale = g.unwrap(_scale(found))
     size = None if q[-1] is None else q[-1].value
     attributes = _scale_attribute(scale, size)
-    cap = scalar(found.values.get("cap"))
+    cap = g.scalar(found.values.get("cap"))
     if cap is not None:
         attributes.append(ir.AttrFloat32("softcap", cap))
     transpose = _keys(found, len(q))
@@ -202,10 +200,9 @@ def _check_factor(found: Match) -> str | None:
 
 
 def _with_factor(found: Match) -> list[ir.Node]:
-    node, factor = found.named["main"], _scale(found)
+    node, factor = found.named["main"], g.unwrap(_scale(found))
     q = declared(found["q"])
     size = None if not q or q[-1] is None else q[-1].value
-    assert factor is not None
     held = node.attributes.get("scale")
     usual = None if size is None else size**-0.5
     scale = held.as_float() if held is not None else usual
@@ -255,8 +252,7 @@ def _groups(found: Match, name: str) -> int | None:
         return None
     if many is None or len(many) != 5 or heads is None or many[2] is None:
         return None
-    count, groups = one[1], many[2]
-    assert count is not None
+    count, groups = g.unwrap(one[1]), many[2]
     fits = many == [*one[:2], groups, *one[3:]]
     spread = heads == [one[0], count * groups, *one[3:]]
     return groups.value if fits and spread else None
@@ -266,7 +262,7 @@ def _shared(found: Match) -> list[ir.Node]:
     node = found.named["main"]
     nodes, parts = list[ir.Node](), []
     for name in ("k", "v"):
-        nodes += view_nodes("Squeeze", found[name], [2])
+        nodes += g.view_nodes("Squeeze", found[name], [2])
         parts.append(nodes[-1].outputs[0])
     inputs = [found["q"], *parts, *node.inputs[3:]]
     kept = node.attributes

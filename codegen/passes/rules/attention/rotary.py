@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, numbers
-from burnish.codegen.passes.graph import attribute, integers, scalar
+from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
 
 _HALVES = op("Concat", op("Neg", Any("b")), Any("a"), name="joined")
@@ -31,9 +31,9 @@ def _check(found: Match) -> str | None:
         return "how many columns there are is not known"
     result = found.named["joined"]
     pairs = "pairs" in found.named
-    if attribute(result, "axis", 0) not in (-1, len(x) - 1 + pairs):
+    if g.attribute(result, "axis", 0) not in (-1, len(x) - 1 + pairs):
         return "the parts are joined along another axis"
-    if pairs and any(scalar(found[f"axis_{n}"]) not in (-1, len(x)) for n in "ab"):
+    if pairs and any(g.scalar(found[f"axis_{n}"]) not in (-1, len(x)) for n in "ab"):
         return "the parts are joined along another axis"
     half = last // 2
     wanted = ((0, last, 2), (1, last, 2)) if pairs else ((0, half, 1), (half, last, 1))
@@ -56,12 +56,12 @@ def _columns(value: ir.Value, x: ir.Value, last: int) -> Columns | None:
         dims = [declared(output) for output in node.outputs]
         even = all(d and d[-1] is not None and d[-1].value == last // 2 for d in dims)
         first = node.outputs[0] is value
-        along = attribute(node, "axis", 0) in (-1, rank - 1)
+        along = g.attribute(node, "axis", 0) in (-1, rank - 1)
         ends = (0, last // 2, 1) if first else (last // 2, last, 1)
         return ends if even and along else None
     if node.op_type != "Slice" or len(node.inputs) < 4:
         return None
-    given = [integers(i) for i in (*node.inputs[1:], None)[:4]]
+    given = [g.integers(i) for i in (*node.inputs[1:], None)[:4]]
     start, end, axis, step = (n[0] if n and len(n) == 1 else None for n in given)
     if start is None or end is None or axis not in (-1, rank - 1):
         return None
@@ -94,7 +94,7 @@ def _check_part(found: Match) -> str | None:
     last, count = dims[-1].value, None if rotated[-1] is None else rotated[-1].value
     if last is None or count is None or rest is None or rest.inputs[0] is not whole:
         return "the columns are not known"
-    if attribute(found.named["joined"], "axis", 0) not in (-1, len(dims) - 1):
+    if g.attribute(found.named["joined"], "axis", 0) not in (-1, len(dims) - 1):
         return "the parts are joined along another axis"
     if len(found.named["joined"].inputs) != 2:
         return "there are more parts"
@@ -107,11 +107,9 @@ def _check_part(found: Match) -> str | None:
 
 def _part(found: Match) -> ir.Node:
     node = found.named["main"]
-    part = found["x"].producer()
-    assert part is not None
+    part = g.unwrap(found["x"].producer())
     inputs = [part.inputs[0], *node.inputs[1:]]
-    width = numbers((declared(found["x"]) or [])[-1:])
-    assert width is not None
+    width = g.unwrap(numbers((declared(found["x"]) or [])[-1:]))
     added = {} if node.domain else {"rotary_embedding_dim": width[0]}
     attributes: dict[str, int | ir.Attr] = {**node.attributes, **added}
     return ir.node("RotaryEmbedding", inputs, attributes, domain=node.domain)
