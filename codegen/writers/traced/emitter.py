@@ -192,10 +192,15 @@ class Emitter:
         return self("Reshape", x, self.ints(sizes), allowzero=empty)
 
     @property
+    def current(self) -> Done:
+        """The call that is being written."""
+        assert self.call is not None
+        return self.call
+
+    @property
     def rank(self) -> int:
         """How many axes the first argument of the call has."""
-        assert self.call is not None
-        return len(self.call.args[0].shape)
+        return len(self.current.args[0].shape)
 
     # --- conditions ---
 
@@ -258,8 +263,7 @@ class Emitter:
 
     def _near(self) -> list[Ref]:
         """Tensors whose axes are known here: the call's own, then the arguments."""
-        assert self.call is not None
-        own = refs((self.call.args, self.call.options))
+        own = refs((self.current.args, self.current.options))
         return [ref for ref in own if ref.place in self.values] + self.arguments
 
     def _linear(self, size: Size, axes: dict[Size, Any]) -> ir.Value | None:
@@ -325,8 +329,7 @@ class Emitter:
     @property
     def results(self) -> list[Ref]:
         """The results of the call that is being written."""
-        assert self.call is not None
-        return refs(self.call.results)
+        return refs(self.current.results)
 
     @property
     def result(self) -> Ref:
@@ -336,11 +339,10 @@ class Emitter:
 
     def cannot(self, why: str) -> ExportError:
         """The error for the call that is being written."""
-        assert self.call is not None
-        path = self.call.path[-1][0] if self.call.path else ""
-        where = f"{path}, " if path else ""
+        call = self.current
+        where = f"{call.path[-1][0]}, " if call.path and call.path[-1][0] else ""
         return ExportError(
-            f"export: {where}{self.call.name}: {why}, which ONNX has no node for"
+            f"export: {where}{call.name}: {why}, which ONNX has no node for"
         )
 
     def _append(self, node: ir.Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from burnish import ops
@@ -20,16 +21,17 @@ Layers are "nn.Layer", what is neither "step name".
 _NAMES: dict[int, str] = {}
 
 
-def writes(*names: str) -> Callable[[Writer], Writer]:
+def writes(*names: str, **operators: str) -> Callable[[Writer], Writer]:
     """Declare how calls of operators, functions or layers ("nn.LSTM") are written.
 
     The function is given an Emitter and the call's arguments: tensors as `Ref`s or
     arrays, options as they are with sizes that depend on dynamic axes as `Size`.
+    operators: names for which it is given ONNX's operator too, as `op`.
     """
 
     def declare(writer: Writer) -> Writer:
-        for name in names:
-            writers[name] = writer
+        writers.update(dict.fromkeys(names, writer))
+        writers.update((name, partial(writer, op=op)) for name, op in operators.items())
         return writer
 
     return declare

@@ -73,9 +73,7 @@ def softmax_or_zero(emit: Emitter, x: Any) -> Any:
 @writes("nn.Dropout")
 def dropout(emit: Emitter, x: Any) -> Any:
     """The layer's ratio; it acts in training alone."""
-    assert emit.call is not None
-    ratio = np.asarray(emit.call.function.p, np.float32)
-    return emit("Dropout", x, ratio)
+    return emit("Dropout", x, np.asarray(emit.current.function.p, np.float32))
 
 
 @writes("quiet_softmax")
@@ -95,15 +93,9 @@ def softmin(emit: Emitter, x: Any, axis: int = -1) -> Any:
     return emit("Softmax", emit("Neg", x), axis=axis)
 
 
-def _over_an_axis(op: str) -> Any:
-    def write(emit: Emitter, x: Any, axis: int = -1) -> Any:
-        if emit.rank:
-            return emit(op, x, axis=axis)
-        row = emit("Unsqueeze", x, emit.ints([0]))  # they take no scalar
-        return emit("Squeeze", emit(op, row, axis=0), emit.ints([0]))
-
-    return write
-
-
-for _name, _op in {"softmax": "Softmax", "log_softmax": "LogSoftmax"}.items():
-    writes(_name)(_over_an_axis(_op))
+@writes(softmax="Softmax", log_softmax="LogSoftmax")
+def over_an_axis(emit: Emitter, x: Any, axis: int = -1, *, op: str) -> Any:
+    if emit.rank:
+        return emit(op, x, axis=axis)
+    row = emit("Unsqueeze", x, emit.ints([0]))  # they take no scalar
+    return emit("Squeeze", emit(op, row, axis=0), emit.ints([0]))

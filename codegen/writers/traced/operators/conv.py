@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,51 +72,46 @@ def conv_transpose(
     return emit("ConvTranspose", x, weight, bias, **options)
 
 
-def _pool(op: str, fixed: dict[str, Any] | None = None) -> Any:
-    def write(
-        emit: Emitter,
-        x: Any,
-        *,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        count_include_pad: bool = False,
-        divisor_override: int | None = None,
-        storage_order: int = 0,
-        p: float = 2,
-    ) -> Any:
-        kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
-        sides = {
-            "stride": kernel if stride is None else stride,
-            "padding": padding,
-            "dilation": dilation,
-        }
-        if divisor_override is not None:
-            total = window_sum(
-                emit, x, kernel_size=kernel, ceil_mode=ceil_mode, **sides
-            )
-            return emit("Mul", total, np.asarray(1 / divisor_override, x.dtype))
-        options = window(x, kernel, **sides)
-        if ceil_mode:
-            options["ceil_mode"] = 1
-        if op == "AveragePool" and count_include_pad:
-            options["count_include_pad"] = 1
-        if op == "LpPool":
-            options["p"] = int(p)
-        if op == "MaxPool" and storage_order:
-            options["storage_order"] = storage_order
-        return emit(op, x, **options, **(fixed or {}))
-
-    return write
+@writes(max_pool="MaxPool", avg_pool="AveragePool", lp_pool="LpPool")
+def pool(
+    emit: Emitter,
+    x: Any,
+    *,
+    op: str,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    divisor_override: int | None = None,
+    storage_order: int = 0,
+    p: float = 2,
+    outputs: int = 1,
+) -> Any:
+    kernel = each(kernel_size, len(x.shape) - 2, "kernel_size")
+    sides = {
+        "stride": kernel if stride is None else stride,
+        "padding": padding,
+        "dilation": dilation,
+    }
+    if divisor_override is not None:
+        total = window_sum(emit, x, kernel_size=kernel, ceil_mode=ceil_mode, **sides)
+        return emit("Mul", total, np.asarray(1 / divisor_override, x.dtype))
+    options = window(x, kernel, **sides)
+    if ceil_mode:
+        options["ceil_mode"] = 1
+    if op == "AveragePool" and count_include_pad:
+        options["count_include_pad"] = 1
+    if op == "LpPool":
+        options["p"] = int(p)
+    if op == "MaxPool" and storage_order:
+        options["storage_order"] = storage_order
+    return emit(op, x, outputs=outputs, **options)
 
 
 writers.update({
-    "max_pool": _pool("MaxPool"),
-    "max_pool_with_indices": _pool("MaxPool", {"outputs": 2}),
-    "avg_pool": _pool("AveragePool"),
-    "lp_pool": _pool("LpPool"),
+    "max_pool_with_indices": partial(pool, op="MaxPool", outputs=2),
     "global_avg_pool": same_as("GlobalAveragePool"),
     "global_max_pool": same_as("GlobalMaxPool"),
 })  # fmt: skip
@@ -126,38 +122,29 @@ def global_lp_pool(emit: Emitter, x: Any, *, p: float = 2) -> Any:
     return emit("GlobalLpPool", x, p=int(p))
 
 
-def _adaptive(whole: str, part: str) -> Any:
+@writes(adaptive_avg_pool="AveragePool", adaptive_max_pool="MaxPool")
+def adaptive_pool(emit: Emitter, x: Any, *, op: str, output_size: Any) -> Any:
     """Places that see as much each are a plain pool; other ones are seen one by one."""
-
-    def write(emit: Emitter, x: Any, *, output_size: Any) -> Any:
-        sizes = x.shape[2:]
-        wanted = each(output_size, len(sizes), "output_size")
-        out = [n if p is None else p for n, p in zip(sizes, wanted, strict=True)]
-        if all(p == 1 for p in out):
-            return emit(whole, x)
-        if any(isinstance(n, Ref) for n in out) or any(
-            type(n) is not int for n in sizes
-        ):
-            raise emit.cannot("an adaptive pool over a dynamic axis")
-        if all(n % p == 0 for n, p in zip(sizes, out, strict=True)):
-            kernel = [n // p for n, p in zip(sizes, out, strict=True)]
-            return emit(part, x, kernel_shape=kernel, strides=kernel)
-        made = emit.value(x)
-        op = "ReduceMean" if part == "AveragePool" else "ReduceMax"
-        for axis, (n, p) in enumerate(zip(sizes, out, strict=True), 2):
-            parts = []
-            for i in range(p):
-                ends = emit.ints([i * n // p]), emit.ints([-(-(i + 1) * n // p)])
-                seen = emit("Slice", made, *ends, emit.ints([axis]))
-                parts.append(emit(op, seen, emit.ints([axis]), keepdims=1))
-            made = emit("Concat", *parts, axis=axis)
-        return made
-
-    return write
-
-
-writers["adaptive_avg_pool"] = _adaptive("GlobalAveragePool", "AveragePool")
-writers["adaptive_max_pool"] = _adaptive("GlobalMaxPool", "MaxPool")
+    sizes = x.shape[2:]
+    wanted = each(output_size, len(sizes), "output_size")
+    out = [n if p is None else p for n, p in zip(sizes, wanted, strict=True)]
+    if all(p == 1 for p in out):
+        return emit(f"Global{op}", x)
+    if any(isinstance(n, Ref) for n in out) or any(type(n) is not int for n in sizes):
+        raise emit.cannot("an adaptive pool over a dynamic axis")
+    if all(n % p == 0 for n, p in zip(sizes, out, strict=True)):
+        kernel = [n // p for n, p in zip(sizes, out, strict=True)]
+        return emit(op, x, kernel_shape=kernel, strides=kernel)
+    made = emit.value(x)
+    reduction = "ReduceMean" if op == "AveragePool" else "ReduceMax"
+    for axis, (n, p) in enumerate(zip(sizes, out, strict=True), 2):
+        parts = []
+        for i in range(p):
+            ends = emit.ints([i * n // p]), emit.ints([-(-(i + 1) * n // p)])
+            seen = emit("Slice", made, *ends, emit.ints([axis]))
+            parts.append(emit(reduction, seen, emit.ints([axis]), keepdims=1))
+        made = emit("Concat", *parts, axis=axis)
+    return made
 
 
 @writes("window_sum")

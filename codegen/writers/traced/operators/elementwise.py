@@ -10,7 +10,7 @@ import numpy as np
 from burnish.capture.ref import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.sizes import Varying
-from burnish.codegen.writers.traced.table import writers, writes
+from burnish.codegen.writers.traced.table import writes
 
 _ONE = {
     "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos",
@@ -33,46 +33,32 @@ _COMPARE = {
 _TRUTH = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
-def _one(op: str) -> Any:
-    def write(emit: Emitter, x: Any) -> Any:
-        if op in _ROUNDING and x.dtype.kind in "iu":
-            return emit.value(x)
-        return emit(op, emit.cast(x, emit.result.dtype) if op not in _MIXED else x)
-
-    return write
+@writes(**_ONE)
+def one(emit: Emitter, x: Any, *, op: str) -> Any:
+    if op in _ROUNDING and x.dtype.kind in "iu":
+        return emit.value(x)
+    return emit(op, emit.cast(x, emit.result.dtype) if op not in _MIXED else x)
 
 
 _MIXED = ("IsNaN",)
 _ROUNDING = ("Floor", "Ceil", "Round")
 
 
-def _arithmetic(op: str) -> Any:
-    def write(emit: Emitter, a: Any, b: Any) -> Any:
-        kind = np.dtype(emit.result.dtype)
-        of_truth = op.removeprefix("Bitwise") if kind.kind == "b" else op
-        return emit(of_truth, *same(emit, a, b, dtype=kind))
-
-    return write
+@writes(**_ARITHMETIC)
+def arithmetic(emit: Emitter, a: Any, b: Any, *, op: str) -> Any:
+    kind = np.dtype(emit.result.dtype)
+    of_truth = op.removeprefix("Bitwise") if kind.kind == "b" else op
+    return emit(of_truth, *same(emit, a, b, dtype=kind))
 
 
-def _compare(op: str) -> Any:
-    def write(emit: Emitter, a: Any, b: Any) -> Any:
-        return emit(op, *same(emit, a, b))
-
-    return write
+@writes(**_COMPARE)
+def compare(emit: Emitter, a: Any, b: Any, *, op: str) -> Any:
+    return emit(op, *same(emit, a, b))
 
 
-def _truth(op: str) -> Any:
-    def write(emit: Emitter, a: Any, b: Any) -> Any:
-        return emit(op, emit.cast(a, np.bool_), emit.cast(b, np.bool_))
-
-    return write
-
-
-for _table, _make in (
-    (_ONE, _one), (_ARITHMETIC, _arithmetic), (_COMPARE, _compare), (_TRUTH, _truth),
-):  # fmt: skip
-    writers.update((name, _make(op)) for name, op in _table.items())
+@writes(**_TRUTH)
+def truth(emit: Emitter, a: Any, b: Any, *, op: str) -> Any:
+    return emit(op, emit.cast(a, np.bool_), emit.cast(b, np.bool_))
 
 
 def same(emit: Emitter, *items: Any, dtype: Any = None) -> tuple[Any, ...]:
@@ -140,8 +126,7 @@ def is_finite(emit: Emitter, x: Any) -> Any:
 @writes("is_close")
 def is_close(emit: Emitter, a: Any, b: Any, *, rtol: float, atol: float) -> Any:
     a, b = same(emit, a, b)
-    assert emit.call is not None
-    kind = emit.call.args[0].dtype
+    kind = emit.current.args[0].dtype
     away = emit("Abs", emit("Sub", a, b))
     room = emit("Mul", emit("Abs", b), np.asarray(rtol, kind))
     near = emit("LessOrEqual", away, emit("Add", room, np.asarray(atol, kind)))
@@ -249,25 +234,17 @@ def _held(bound: Any, kind: np.dtype[Any]) -> Any:
     return int(min(max(bound, ends.min), ends.max))
 
 
-@writes("shift_left")
-def shift_left(emit: Emitter, a: Any, b: Any) -> Any:
-    return _shift(emit, a, b, "LEFT")
-
-
-@writes("shift_right")
-def shift_right(emit: Emitter, a: Any, b: Any) -> Any:
-    return _shift(emit, a, b, "RIGHT")
-
-
-def _shift(emit: Emitter, a: Any, b: Any, direction: str) -> Any:
+@writes(shift_left="LEFT", shift_right="RIGHT")
+def shift(emit: Emitter, a: Any, b: Any, *, op: str) -> Any:
+    """op: the direction of a BitShift."""
     kind = np.dtype(emit.result.dtype)
     a, b = same(emit, a, b, dtype=kind)
     if kind.kind == "u":
-        return emit("BitShift", a, b, direction=direction)
+        return emit("BitShift", a, b, direction=op)
     wide = np.dtype(np.int64)
     x, count = (emit.cast(part, wide) for part in (a, b))
     by = emit("Pow", np.asarray(2, wide), count)
-    if direction == "LEFT":
+    if op == "LEFT":
         made = emit("Mul", x, by)
     else:
         made = emit("Div", emit("Sub", x, emit("Mod", x, by)), by)
@@ -276,14 +253,10 @@ def _shift(emit: Emitter, a: Any, b: Any, direction: str) -> Any:
 
 _STEPS = ("values", "detach", "inner", "clone", "require_grad", "to")
 
-for _name, _op in (
-    ("sum_of", "Sum"), ("max_of", "Max"), ("min_of", "Min"), ("mean_of", "Mean"),
-):  # fmt: skip
 
-    def _several(emit: Emitter, *arrays: Any, op: str = _op) -> Any:
-        return emit(op, *same(emit, *arrays, dtype=emit.result.dtype))
-
-    writers[_name] = _several
+@writes(sum_of="Sum", max_of="Max", min_of="Min", mean_of="Mean")
+def several_of(emit: Emitter, *arrays: Any, op: str) -> Any:
+    return emit(op, *same(emit, *arrays, dtype=emit.result.dtype))
 
 
 @writes("moved_array", *(f"step {name}" for name in _STEPS))

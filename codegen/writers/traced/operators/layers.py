@@ -108,8 +108,7 @@ def shortened(
 @writes("step _assign")
 def assign(emit: Emitter, stored: Any, value: Any, *, dtype: Any) -> Any:
     """A table keeps its shortened rows; nothing else stays from run to run."""
-    assert emit.call is not None
-    owner = emit.call.path[-1][1] if emit.call.path else None
+    owner = emit.current.path[-1][1] if emit.current.path else None
     if not isinstance(owner, Embedding | EmbeddingBag) or not isinstance(stored, Ref):
         raise emit.cannot("a parameter or buffer that gets values in every run")
     emit.values[stored.place] = emit.value(value)

@@ -8,49 +8,48 @@ from typing import Any
 import numpy as np
 
 from burnish.codegen.writers.traced.emitter import Emitter
-from burnish.codegen.writers.traced.table import writers
+from burnish.codegen.writers.traced.table import writes
 from burnish.nn.core.module import Module
 from burnish.nn.lowbit.input_quantizer import InputQuantizer
 
+_CELLS = ("LSTM", "GRU", "RNN")
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,), "peepholes": (0,)}
 """Where ONNX's gates are among PyTorch's: i o f c of i f c o, z r h of r z h."""
 
 
-def _layer(op: str) -> Any:
+@writes(**{f"nn.{op}": op for op in _CELLS})
+def layers(
+    emit: Emitter, x: Any, states: Any = None, lengths: Any = None, *, op: str
+) -> Any:
     """All layers of a recurrent module, one node each."""
-
-    def write(emit: Emitter, x: Any, states: Any = None, lengths: Any = None) -> Any:
-        assert emit.call is not None
-        layer: Any = emit.call.function
-        if getattr(layer, "proj_size", 0):
-            raise emit.cannot("an LSTM with proj_size")
-        if isinstance(layer.on_input, InputQuantizer) and layer.on_input.scales is None:
-            raise emit.cannot(f"an {op} that rounds its states at every step")
-        single = len(x.shape) == 2
-        y = emit("Unsqueeze", x, emit.ints([1])) if single else emit.value(x)
-        if layer.batch_first and not single:
-            y = emit("Transpose", y, perm=[1, 0, 2])
-        count = 2 if layer.bidirectional else 1
-        given = _states(emit, op, states, single, layer.num_layers, count)
-        if lengths is not None:
-            lengths = emit("Reshape", emit.cast(lengths, np.int32), emit.ints([-1]))
-        last = []
-        for i in range(layer.num_layers):
-            ends = (f"_l{i}", f"_l{i}_reverse")[:count]
-            y, *after = _node(emit, op, layer, ends, y, lengths, given[i])
-            last.append(after)
-        if layer.batch_first and not single:
-            y = emit("Transpose", y, perm=[1, 0, 2])
-        together = [
-            each[0] if len(each) == 1 else emit("Concat", *each, axis=0)
-            for each in zip(*last, strict=True)
-        ]
-        if single:
-            y = emit("Squeeze", y, emit.ints([1]))
-            together = [emit("Squeeze", state, emit.ints([1])) for state in together]
-        return (y, tuple(together)) if op == "LSTM" else (y, together[0])
-
-    return write
+    layer: Any = emit.current.function
+    if getattr(layer, "proj_size", 0):
+        raise emit.cannot("an LSTM with proj_size")
+    if isinstance(layer.on_input, InputQuantizer) and layer.on_input.scales is None:
+        raise emit.cannot(f"an {op} that rounds its states at every step")
+    single = len(x.shape) == 2
+    y = emit("Unsqueeze", x, emit.ints([1])) if single else emit.value(x)
+    if layer.batch_first and not single:
+        y = emit("Transpose", y, perm=[1, 0, 2])
+    count = 2 if layer.bidirectional else 1
+    given = _states(emit, op, states, single, layer.num_layers, count)
+    if lengths is not None:
+        lengths = emit("Reshape", emit.cast(lengths, np.int32), emit.ints([-1]))
+    last = []
+    for i in range(layer.num_layers):
+        ends = (f"_l{i}", f"_l{i}_reverse")[:count]
+        y, *after = _node(emit, op, layer, ends, y, lengths, given[i])
+        last.append(after)
+    if layer.batch_first and not single:
+        y = emit("Transpose", y, perm=[1, 0, 2])
+    together = [
+        each[0] if len(each) == 1 else emit("Concat", *each, axis=0)
+        for each in zip(*last, strict=True)
+    ]
+    if single:
+        y = emit("Squeeze", y, emit.ints([1]))
+        together = [emit("Squeeze", state, emit.ints([1])) for state in together]
+    return (y, tuple(together)) if op == "LSTM" else (y, together[0])
 
 
 def _states(
@@ -117,8 +116,7 @@ def _node(
 
 def _stacked(emit: Emitter, op: str, layer: Module, names: list[list[str]]) -> Any:
     """Parameters of each direction in ONNX's order of gates: (D, ...)"""
-    assert emit.call is not None
-    path = emit.call.path[-1][0]
+    path = emit.current.path[-1][0]
     arrays = [
         np.concatenate([_gates(np.asarray(getattr(layer, n).data), op) for n in each])
         for each in names
@@ -132,55 +130,49 @@ def _gates(array: np.ndarray, op: str) -> np.ndarray:
     return np.concatenate([parts[i] for i in _GATES[op]])
 
 
-def _function(op: str) -> Any:
-    def write(
-        emit: Emitter,
-        x: Any,
-        weight: Any,
-        recurrence: Any,
-        bias: Any = None,
-        lengths: Any = None,
-        initial_h: Any = None,
-        *more: Any,
-        initial_c: Any = None,
-        peephole: Any = None,
-        activations: Any = None,
-        input_forget: bool = False,
-        linear_before_reset: bool = False,
-        layout: int = 0,
-        dynamic: bool = False,
-        **options: Any,
-    ) -> Any:
-        if dynamic:
-            raise emit.cannot(f"an {op} that rounds its states at every step")
-        if more:
-            initial_c, peephole = (*more, initial_c, peephole)[:2]
-        count = None if lengths is None else emit.cast(lengths, np.int32)
+@writes(**{op.lower(): op for op in _CELLS})
+def one_layer(
+    emit: Emitter,
+    x: Any,
+    weight: Any,
+    recurrence: Any,
+    bias: Any = None,
+    lengths: Any = None,
+    initial_h: Any = None,
+    *more: Any,
+    op: str,
+    initial_c: Any = None,
+    peephole: Any = None,
+    activations: Any = None,
+    input_forget: bool = False,
+    linear_before_reset: bool = False,
+    layout: int = 0,
+    dynamic: bool = False,
+    **options: Any,
+) -> Any:
+    if dynamic:
+        raise emit.cannot(f"an {op} that rounds its states at every step")
+    if more:
+        initial_c, peephole = (*more, initial_c, peephole)[:2]
+    count = None if lengths is None else emit.cast(lengths, np.int32)
+    after = (initial_c, peephole) if op == "LSTM" else ()
+    asked = None if activations is None else list(activations)
+    if layout:  # onnxruntime takes time first only
+        x, initial_h, initial_c = (
+            None if part is None else emit("Transpose", part, perm=[1, 0, 2])
+            for part in (x, initial_h, initial_c)
+        )
         after = (initial_c, peephole) if op == "LSTM" else ()
-        asked = None if activations is None else list(activations)
-        if layout:  # onnxruntime takes time first only
-            x, initial_h, initial_c = (
-                None if part is None else emit("Transpose", part, perm=[1, 0, 2])
-                for part in (x, initial_h, initial_c)
-            )
-            after = (initial_c, peephole) if op == "LSTM" else ()
-        kept: dict[str, Any] = {
-            k: list(v) if isinstance(v, tuple) else v for k, v in options.items()
-        }
-        y, *last = emit(
-            op, x, weight, recurrence, bias, count, initial_h, *after,
-            outputs=3 if op == "LSTM" else 2, hidden_size=recurrence.shape[-1],
-            activations=asked, input_forget=int(input_forget) or None,
-            linear_before_reset=int(linear_before_reset) or None, **kept,
-        )  # fmt: skip
-        if layout:
-            y = emit("Transpose", y, perm=[2, 0, 1, 3])
-            last = [emit("Transpose", state, perm=[1, 0, 2]) for state in last]
-        return (y, *last)
-
-    return write
-
-
-for _op in ("LSTM", "GRU", "RNN"):
-    writers[f"nn.{_op}"] = _layer(_op)
-    writers[_op.lower()] = _function(_op)
+    kept: dict[str, Any] = {
+        k: list(v) if isinstance(v, tuple) else v for k, v in options.items()
+    }
+    y, *last = emit(
+        op, x, weight, recurrence, bias, count, initial_h, *after,
+        outputs=3 if op == "LSTM" else 2, hidden_size=recurrence.shape[-1],
+        activations=asked, input_forget=int(input_forget) or None,
+        linear_before_reset=int(linear_before_reset) or None, **kept,
+    )  # fmt: skip
+    if layout:
+        y = emit("Transpose", y, perm=[2, 0, 1, 3])
+        last = [emit("Transpose", state, perm=[1, 0, 2]) for state in last]
+    return (y, *last)

@@ -19,16 +19,11 @@ _REDUCE = {
 }  # fmt: skip
 
 
-def _reduce(op: str) -> Any:
-    def write(
-        emit: Emitter, x: Any, *, axes: Any = None, keepdims: bool = False
-    ) -> Any:
-        return reduced(emit, op, emit.cast(x, emit.result.dtype), axes, keepdims)
-
-    return write
-
-
-writers.update((name, _reduce(op)) for name, op in _REDUCE.items())
+@writes(**_REDUCE)
+def reduce_axes(
+    emit: Emitter, x: Any, *, op: str, axes: Any = None, keepdims: bool = False
+) -> Any:
+    return reduced(emit, op, emit.cast(x, emit.result.dtype), axes, keepdims)
 
 
 writers["non_zero"] = same_as("NonZero")
@@ -77,43 +72,30 @@ def norm(
     return emit("Pow", total, np.asarray(1 / p, kind))
 
 
-@writes("reduce_any")
-def reduce_any(emit: Emitter, x: Any, *, axes: Any, keepdims: bool) -> Any:
-    return _truth(emit, "ReduceMax", x, axes, keepdims)
-
-
-@writes("reduce_all")
-def reduce_all(emit: Emitter, x: Any, *, axes: Any, keepdims: bool) -> Any:
-    return _truth(emit, "ReduceMin", x, axes, keepdims)
-
-
-def _truth(emit: Emitter, op: str, x: Any, axes: Any, keepdims: bool) -> Any:
+@writes(reduce_any="ReduceMax", reduce_all="ReduceMin")
+def reduce_truth(emit: Emitter, x: Any, *, op: str, axes: Any, keepdims: bool) -> Any:
     numbers = emit("Cast", emit.cast(x, np.bool_), to=6)
     return emit("Cast", reduced(emit, op, numbers, axes, keepdims), to=9)
 
 
-def _place(op: str) -> Any:
-    def write(
-        emit: Emitter,
-        x: Any,
-        *,
-        axis: int | None,
-        keepdims: bool,
-        select_last_index: bool,
-    ) -> Any:
-        if axis is None:
-            flat = emit("Reshape", x, emit.ints([-1]))
-            made = emit(op, flat, axis=0, keepdims=0)
-            return emit.reshape(made, emit.result.shape) if keepdims else made
-        return emit(
-            op, x, axis=axis, keepdims=int(keepdims),
-            select_last_index=int(select_last_index) or None,
-        )  # fmt: skip
-
-    return write
-
-
-writers.update({"arg_max": _place("ArgMax"), "arg_min": _place("ArgMin")})
+@writes(arg_max="ArgMax", arg_min="ArgMin")
+def place(
+    emit: Emitter,
+    x: Any,
+    *,
+    op: str,
+    axis: int | None,
+    keepdims: bool,
+    select_last_index: bool,
+) -> Any:
+    if axis is None:
+        flat = emit("Reshape", x, emit.ints([-1]))
+        made = emit(op, flat, axis=0, keepdims=0)
+        return emit.reshape(made, emit.result.shape) if keepdims else made
+    return emit(
+        op, x, axis=axis, keepdims=int(keepdims),
+        select_last_index=int(select_last_index) or None,
+    )  # fmt: skip
 
 
 @writes("var")
@@ -205,7 +187,6 @@ def logsumexp(emit: Emitter, x: Any, axis: Any = None, keepdims: bool = False) -
 @writes("cum_max", "cum_min", "running_product")
 def so_far(emit: Emitter, x: Any, *, axis: int) -> Any:
     """A Scan that carries the result of earlier elements."""
-    assert emit.call is not None
     kind, axis = np.dtype(x.dtype), axis % len(x.shape)
     if kind.kind == "b":  # ONNX compares numbers alone
         kind = np.dtype(np.int32)
@@ -214,7 +195,7 @@ def so_far(emit: Emitter, x: Any, *, axis: int) -> Any:
         "cum_max": ("Max", -np.inf if ends is None else ends.min),
         "cum_min": ("Min", np.inf if ends is None else ends.max),
         "running_product": ("Mul", 1),
-    }[emit.call.name]
+    }[emit.current.name]
     sizes = [n for i, n in enumerate(x.shape) if i != axis]
     first = emit("Expand", np.asarray(begins, kind), emit.ints(sizes))
     like = Ref(0, tuple(sizes), kind)
