@@ -35,10 +35,8 @@ def whisper(config: Config, head: str) -> Values:
     )
     _augmented(config)
     config.training_only("activation_dropout", "encoder_layerdrop", "decoder_layerdrop")
-    mels, source = (
-        config.size("num_mel_bins", 80),
-        config.size("max_source_positions", 1500),
-    )
+    mels = config.size("num_mel_bins", 80)
+    source = config.size("max_source_positions", 1500)
     sizes: dict[str, Any] = {
         "mels": mels,
         "source": source,

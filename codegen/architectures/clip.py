@@ -69,10 +69,8 @@ def _names(head: str) -> Values:
 
 @family("clip.py.jinja", {"clip": "CLIP"}, ("Model", "ForImageClassification"), "clip")
 def clip(config: Config, head: str) -> Values:
-    vision_config, text_config = (
-        config.inner("vision_config"),
-        config.inner("text_config"),
-    )
+    vision_config = config.inner("vision_config")
+    text_config = config.inner("text_config")
     vision = _vision(vision_config)
     vision_config.unread()
     text = None

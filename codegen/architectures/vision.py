@@ -34,10 +34,8 @@ def pair(config: Config, key: str, default: int) -> list[int]:
 
 def patches(config: Config, patch: int) -> dict[str, Any]:
     """`image` and `patch`, as one number each where pictures and patches are square."""
-    image, patch_size = (
-        pair(config, "image_size", 224),
-        pair(config, "patch_size", patch),
-    )
+    image = pair(config, "image_size", 224)
+    patch_size = pair(config, "patch_size", patch)
     if any(n < p for n, p in zip(image, patch_size, strict=True)):
         config.refuse("image_size", f"at least {patch_size}", image)
     if image[0] == image[1] and patch_size[0] == patch_size[1]:

@@ -61,10 +61,8 @@ def sequence_insert(
     if position is None:
         return ListOrTuple((_all(input_sequence), added))
     place = _place(position)
-    before, after = (
-        _part(input_sequence, None, place),
-        _part(input_sequence, place),
-    )
+    before = _part(input_sequence, None, place)
+    after = _part(input_sequence, place)
     return ListOrTuple((_all(before), added, _all(after)))
 
 

@@ -158,10 +158,8 @@ def _weights(own: Path, path: Path) -> dict[State, str]:
         return {"weights missing": f"{own.name} is not there"}
     if reason := weights_reason(own):
         return {"weights changed": f"{own.name} {reason}"}
-    held, signature = (
-        signature_of(source_in(own)),
-        signature_of(path.read_text("utf-8")),
-    )
+    held = signature_of(source_in(own))
+    signature = signature_of(path.read_text("utf-8"))
     if held and signature and held.digest != signature.digest:
         return {"weights changed": f"{own.name} belongs to another source"}
     return {}

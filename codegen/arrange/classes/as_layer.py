@@ -159,10 +159,8 @@ def _padded(made: Expression, _: Shape | None) -> _Found | None:
             options = dict(made.options)
         case _:
             return None
-    pads, mode = (
-        options.pop("pad_width", None),
-        options.pop("mode", Literal("constant")),
-    )
+    pads = options.pop("pad_width", None)
+    mode = options.pop("mode", Literal("constant"))
     kind = _PADS.get(mode.value) if isinstance(mode, Literal) else None
     match pads:
         case Literal(value=((0, 0), (0, 0), *rest)) if kind and not options:

@@ -165,10 +165,8 @@ def _split(
             if number:
                 for statement in call:
                     own = replace(level, call=number)
-                    before, after = (
-                        statement.scope[:depth],
-                        statement.scope[depth + 1 :],
-                    )
+                    before = statement.scope[:depth]
+                    after = statement.scope[depth + 1 :]
                     statement.scope = (*before, own, *after)
             _split(call, depth + 1, weights)
 
