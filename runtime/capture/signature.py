@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnish._engine.pytree import mapped
+from burnish._engine.pytree import LISTS, mapped
 from burnish.autodiff import Variable
 from burnish.backend import Device
 from burnish.errors import CaptureError
@@ -61,30 +61,34 @@ def form_of(given: Any, tensors: list[Variable]) -> Any:
 
     Raises CaptureError for a value that is neither a tensor nor plain.
     """
-
-    def kind(item: Any) -> Any:
-        if isinstance(item, Variable):
-            tensors.append(item)
-            is_learned = item.node is not None
-            return Kind(tuple(item.shape), item.dtype, item.device, is_learned)
-        if isinstance(item, FIXED):
-            return Fixed(type(item), item)
-        hint = "; put it into a Tensor" if hasattr(item, "__array__") else ""
-        raise CaptureError(
-            f"program: expected tensors, numbers and words as arguments, in lists, "
-            f"tuples and dicts, got a {type(item).__name__}{hint}"
-        )
-
-    return mapped(given, kind)
+    return mapped(given, lambda item: kind_of(item, tensors))
 
 
-def frozen(form: Any) -> Any:
-    """A form as something that can be a key."""
-    if isinstance(form, dict):
-        return tuple((key, frozen(item)) for key, item in form.items())
-    if type(form) in (tuple, list):
-        return (type(form), *map(frozen, form))
-    return form
+def kind_of(item: Any, tensors: list[Variable]) -> Kind | Fixed:
+    """One argument's part of a form, as in `form_of`."""
+    if isinstance(item, Variable):
+        tensors.append(item)
+        is_learned = item.node is not None
+        return Kind(tuple(item.shape), item.dtype, item.device, is_learned)
+    if isinstance(item, FIXED):
+        return Fixed(type(item), item)
+    hint = "; put it into a Tensor" if hasattr(item, "__array__") else ""
+    raise CaptureError(
+        f"program: expected tensors, numbers and words as arguments, in lists, "
+        f"tuples and dicts, got a {type(item).__name__}{hint}"
+    )
+
+
+def key_of(given: Any, kind: Callable[[Any], Any]) -> Any:
+    """Arguments as something that can be a key; kind: what stands for each of them.
+
+    It is made in one walk: each call of a plan begins with it.
+    """
+    if isinstance(given, dict):
+        return tuple([(name, key_of(item, kind)) for name, item in given.items()])
+    if isinstance(given, LISTS):
+        return (type(given), *[key_of(item, kind) for item in given])
+    return kind(given)
 
 
 def named(form: Any, names: list[str]) -> dict[str, Any]:

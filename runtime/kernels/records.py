@@ -253,6 +253,11 @@ RECORDS = (
     ),
     _record("add_rows", "g ids out", "count rows width skip"),
     _record("softmax_gradient", "g y out", "rows width inner is_log"),
+    _record(
+        "target_classes",
+        "targets weight out by blank fault",
+        "count classes ignores ignored is_mean",
+    ),
     _record("cross_entropy", "x classes by softmax out", "rows width inner"),
     _record(
         "cross_entropy_gradient",

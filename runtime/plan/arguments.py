@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish._engine.pytree import leaves, mapped
+from burnish._engine.pytree import leaves
 from burnish.backend.cuda.graphs.live import Live
 from burnish.capture import CaptureError
 
 
 def numbers_in(given: Any) -> tuple[float, ...]:
     """The numbers among a call's arguments that may be others in each call."""
-    return tuple(float(item) for item in leaves(given) if _is_number(item))
+    return tuple(float(item) for item in leaves(given) if is_number(item))
 
 
-def any_numbers(given: Any) -> Any:
-    """Arguments with the class instead of each such number."""
-    return mapped(given, lambda item: float if _is_number(item) else item)
-
-
-def _is_number(item: Any) -> bool:
+def is_number(item: Any) -> bool:
+    """Whether an argument is such a number; CaptureError where groups have others."""
     if isinstance(item, float) and getattr(item, "groups", None):
         raise CaptureError("groups of parameters have rates of their own")
     return isinstance(item, float)
 
 
 def as_live(item: Any) -> Any:
-    return Live(float(item)) if _is_number(item) else item
+    return Live(float(item)) if is_number(item) else item
 
 
 def are_read(given: Any) -> bool:

@@ -19,7 +19,7 @@ from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.capture import CaptureError, Program, written
 from burnish.capture.reach import Reach, Reads
-from burnish.capture.signature import form_of, frozen
+from burnish.capture.signature import key_of, kind_of
 from burnish.errors import InputError
 from burnish.kernels import check_bf16, library, num_threads
 from burnish.plan.branches import Branches
@@ -354,10 +354,10 @@ class Compiled(Generic[P, R]):
 
     def _key(self, args: Any, options: Any, given: list[Any]) -> Any:
         try:
-            form = form_of((args, options), given)
+            form = key_of((args, options), functools.partial(kind_of, tensors=given))
         except CaptureError as error:
             return Unplanned(str(error))
-        return frozen(form), *self._setting(are_on_cpu(given))
+        return form, *self._setting(are_on_cpu(given))
 
     def _planned(
         self, args: Any, options: Any

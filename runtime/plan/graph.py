@@ -23,6 +23,7 @@ from burnish.capture.step import changes, is_assignment, is_update
 from burnish.draws import keep_mask
 from burnish.nn.core.param import Stored
 from burnish.nn.embedding import from_quantized
+from burnish.nn.losses.classification import target_classes
 from burnish.nn.lowbit.input_quantizer import calibrated
 from burnish.nn.norms.batch_norm import counted, moved_towards
 from burnish.operator import Operator
@@ -43,6 +44,7 @@ STEPS: dict[Callable[..., Any], str] = {
     places_along: "places_along",
     places_of: "places_of",
     moved_towards: "moved_towards",
+    target_classes: "target_classes",
     Tensor.detach: "detach",
     Tensor.astype: "cast",
     Tensor.to: "cast",

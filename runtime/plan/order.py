@@ -15,7 +15,8 @@ def arguments_first(graph: Graph, known: Container[str]) -> list[Node]:
     """The nodes, those without a kernel that read arguments and constants alone first.
 
     known: the names of nodes with kernels. What such a node reads comes with it; a node
-    with effects stays where it is.
+    with effects stays where it is. Kernels that look at targets come first as well:
+    behind an update none may find that one is no class.
     """
     program = graph.program
     given = {*range(program.takes), *graph.folded}
@@ -27,7 +28,7 @@ def arguments_first(graph: Graph, known: Container[str]) -> list[Node]:
         if has_effects or not node.reads <= given | alone.keys():
             continue
         alone |= dict.fromkeys(_made(node), node)
-        if node.name not in known:
+        if node.name not in known or node.name == "target_classes":
             early |= {id(each) for each in _behind(node, alone)}
     first = [node for node in graph.nodes if id(node) in early]
     return first + [node for node in graph.nodes if id(node) not in early]

@@ -204,19 +204,19 @@ class Updating:
 
         All plans take them in one order: none waits for another that waits for it.
         """
-        by_id = {id(param): param for param in params}
+        by_id, may_keep = {id(param): param for param in params}, is_cpython()
         for key in sorted(by_id):
-            self._take(by_id[key])
+            self._take(by_id[key], may_keep)
 
     def of(self, param: Param) -> Array:
         """The values of a parameter that was taken."""
         return self._taken[id(param)][2].array
 
-    def _take(self, param: Param) -> None:
+    def _take(self, param: Param, may_keep: bool) -> None:
         loan = Loan(self._is_done)
         held = [param.borrow(loan)]  # whoever read it before is seen now, no one later
         try:
-            loan.array = _own(held)
+            loan.array = _own(held, may_keep)
         except BaseException:
             loan.array = held[0]
             param.end_loan(loan)
@@ -242,8 +242,11 @@ class Updating:
             self._turns.pop().release()
 
 
-def _own(held: list[Array]) -> Array:
-    """An array as one whose memory nobody else has; held: the one place that has it."""
+def _own(held: list[Array], may_keep: bool) -> Array:
+    """An array as one whose memory nobody else has; held: the one place that has it.
+
+    may_keep: whether counts of references tell that nobody has.
+    """
     value = held[0]
     base = value.base
     is_whole = (
@@ -255,7 +258,7 @@ def _own(held: list[Array]) -> Array:
         and value.flags.writeable
     )
     del value, base
-    if is_whole and is_cpython() and _holders(held) == _ALONE:
+    if is_whole and may_keep and _holders(held) == _ALONE:
         return held[0].view()
     return np.array(held[0], np.float32, order="C").view()
 

@@ -2,6 +2,30 @@
 #include "call.h"
 #include "softmax.h"
 
+// The class of each target and its weight, 0 and 0 of those to ignore; for a mean weights
+// are divided by their sum, and `blank` is NaN where that is 0. No class is a fault.
+void target_classes(const void *record, const call *c, int64_t part, int64_t parts) {
+    const target_classes_record *r = record;
+    const int64_t *targets = at(c, r->targets);
+    const float *weight = at(c, r->weight);
+    int64_t *out = at(c, r->out);
+    float *by = at(c, r->by), *blank = at(c, r->blank);
+    double total = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        const int is_ignored = r->ignores && targets[i] == r->ignored;
+        out[i] = is_ignored ? 0 : targets[i];
+        if ((uint64_t)out[i] >= (uint64_t)r->classes) {
+            *(int64_t *)at(c, r->fault) = 1;
+            return;
+        }
+        by[i] = is_ignored ? 0 : weight ? weight[out[i]] : 1;
+        total += by[i];
+    }
+    blank[0] = r->is_mean && total == 0 ? NAN : 0;
+    if (!r->is_mean || total == 0) return;
+    for (int64_t i = 0; i < r->count; i++) by[i] /= (float)total;
+}
+
 // The loss of one place: NaN where there is no such class.
 INLINE float loss(float most, const float *x, int64_t chosen, int64_t width, int64_t inner,
                   float total) {

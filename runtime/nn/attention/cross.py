@@ -8,11 +8,11 @@ from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.attention.cache import MhaCache
+from burnish.nn.attention.masks import beside
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
 from burnish.nn.linear import Linear
-from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -72,7 +72,7 @@ class CrossAttention(Layer):
         k, v = self._context(context, cache)
         kept = None
         if mask is not None:
-            kept = _kept(mask, device=q.device)
+            kept = ~beside(q, mask).reshape(q.shape[0], 1, 1, 1, -1)
         if self.quiet_softmax:
             scores = (q * self.d_head**-0.5) @ k.mT
             if kept is not None:
@@ -100,10 +100,3 @@ class CrossAttention(Layer):
         n, length, _ = x.shape
         parts = x.reshape(n, length, self.n_heads_kv, shared, self.d_head)
         return parts.transpose(0, 2, 3, 1, 4)
-
-
-@step
-def _kept(mask: Any, *, device: Any) -> Any:
-    """(N, S), True where the context takes no part -> (N, 1, 1, 1, S), where it does"""
-    hidden = device.put(mask)
-    return ~hidden.reshape(len(hidden), 1, 1, 1, -1)

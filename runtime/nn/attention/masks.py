@@ -11,6 +11,13 @@ from burnish.backend import Device
 from burnish.tensor import Tensor
 
 
+def beside(like: Tensor, mask: Any) -> Tensor:
+    """A mask, or an array that is one, on the device of `like`; without a gradient."""
+    found = mask.detach() if isinstance(mask, Tensor) else Tensor(mask)
+    place = like.device.inner()
+    return found if found.device.inner() is place else found.to(place)
+
+
 def generate_autoregressive_mask(length: int, device: Device | str = "cpu") -> Tensor:
     """(length, length): True where a key comes after the query"""
     return Tensor(~np.tri(length, dtype=bool), device=device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,12 @@ from burnish import ops
 from burnish.errors import InputError
 from burnish.nn import init
 from burnish.nn.attention.cache import MhaCache
+from burnish.nn.attention.masks import beside
 from burnish.nn.core.layer import Layer
 from burnish.nn.core.param import Param
 from burnish.nn.dropout import Dropout
 from burnish.nn.linear import Linear
 from burnish.ops.sequences.attention import dropped_attention
-from burnish.steps import step
 from burnish.tensor import Tensor
 
 
@@ -207,42 +209,35 @@ class MultiheadAttention(Layer):
         """Both masks as one to add or to keep by: (N, heads, T, S)"""
         if attn is None and padding is None:
             return None
-        sizes = (*q.shape[:3], length)
-        return _joined(attn, padding, sizes=sizes, dtype=q.dtype, device=q.device)
-
-
-@step
-def _joined(
-    attn: Any, padding: Any, *, sizes: tuple[int, ...], dtype: Any, device: Any
-) -> Any:
-    n, heads, queries, length = sizes
-    masks = []
-    if attn is not None:
-        attn = device.put(attn)
-        if attn.shape == (n * heads, queries, length):
-            attn = attn.reshape(sizes)
-        elif not _broadcasts(attn.shape, sizes):
-            raise InputError(
-                f"MultiheadAttention: expected attn_mask {(queries, length)} or "
-                f"{(n * heads, queries, length)}, got {attn.shape}"
-            )
-        masks.append(attn)
-    if padding is not None:
-        padding = device.put(padding)
-        if padding.shape not in ((n, length), (length,) * (n == 1)):
-            raise InputError(
-                f"MultiheadAttention: expected key_padding_mask {(n, length)}, "
-                f"got {padding.shape}"
-            )
-        masks.append(padding.reshape(-1, 1, 1, length))
-    if all(mask.dtype == bool for mask in masks):
-        return ~masks[0] if len(masks) == 1 else ~masks[0] & ~masks[1]
-    total: Any = 0
-    for mask in masks:
-        if mask.dtype == bool:
-            mask = device.xp.where(mask, -float("inf"), 0).astype(dtype)
-        total = total + mask
-    return total
+        sizes = n, heads, queries, _ = (*q.shape[:3], length)
+        masks = []
+        if attn is not None:
+            attn = beside(q, attn)
+            if attn.shape == (n * heads, queries, length):
+                attn = attn.reshape(*sizes)
+            elif not _broadcasts(attn.shape, sizes):
+                raise InputError(
+                    f"MultiheadAttention: expected attn_mask {(queries, length)} or "
+                    f"{(n * heads, queries, length)}, got {attn.shape}"
+                )
+            masks.append(attn)
+        if padding is not None:
+            padding = beside(q, padding)
+            if padding.shape not in ((n, length), (length,) * (n == 1)):
+                raise InputError(
+                    f"MultiheadAttention: expected key_padding_mask {(n, length)}, "
+                    f"got {padding.shape}"
+                )
+            masks.append(padding.reshape(-1, 1, 1, length))
+        if all(mask.dtype == bool for mask in masks):
+            return functools.reduce(operator.and_, map(ops.logical_not, masks))
+        kind = q.dtype.type
+        hidden, seen = kind(-np.inf), kind(0)
+        added = (
+            ops.where(each, hidden, seen) if each.dtype == bool else each
+            for each in masks
+        )
+        return functools.reduce(operator.add, added)
 
 
 def _widened(mask: Any, count: int) -> Any:

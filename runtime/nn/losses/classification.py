@@ -50,17 +50,22 @@ def cross_entropy(
         losses = -summed(wanted * ops.log_softmax(logits, axis=axis), axis)
         return mean(losses, reduction)
     if label_smoothing or not targets.size:  # the mean of none is not a number
-        scores = ops.log_softmax(logits, axis=axis)
-        losses, shares = _picked(scores, targets, weight, ignore_index, axis)
-        each = scores
+        each = scores = ops.log_softmax(logits, axis=axis)
+        chosen, shares, _ = target_classes(
+            *_table_of(scores, targets, weight, axis),
+            classes=scores.shape[axis],
+            dtype=_wide(scores.dtype),
+            ignore_index=ignore_index,
+        )
+        found = ops.softmax_cross_entropy(scores, chosen, shares, axis=axis)[0]
         if weight is not None:
             each = scores * _along(_for_classes(logits, weight, axis), logits, axis)
-        kept = _kept(targets, ignore_index=ignore_index, dtype=scores.dtype)
+        kept = (targets != ignore_index).astype(scores.dtype)
         spread = -summed(each, axis) * kept / logits.shape[axis]
-        losses = losses * (1 - label_smoothing) + spread * label_smoothing
+        losses = found * (1 - label_smoothing) + spread * label_smoothing
         return reduced(losses, reduction, lambda total: _shared(total, shares))
     total = check_reduction(reduction) != "none"
-    chosen, shares, blank = _chosen(
+    chosen, shares, blank = target_classes(
         *_table_of(logits, targets, weight, axis),
         classes=logits.shape[axis],
         dtype=_wide(logits.dtype),
@@ -217,7 +222,7 @@ def _picked(
     scores: Tensor, targets: Tensor, weight: Any, ignore_index: int | None, axis: int
 ) -> tuple[Tensor, Any]:
     """The negative score of each target class times its weight; and those weights."""
-    chosen, shares, _ = _chosen(
+    chosen, shares, _ = target_classes(
         *_table_of(scores, targets, weight, axis),
         classes=scores.shape[axis],
         dtype=scores.dtype,
@@ -243,12 +248,7 @@ def _table_of(
 
 
 @step
-def _kept(targets: Any, *, ignore_index: int, dtype: Any) -> Any:
-    return (targets != ignore_index).astype(dtype)
-
-
-@step
-def _chosen(
+def target_classes(
     targets: Any,
     weight: Any,
     *,
@@ -269,6 +269,7 @@ def _chosen(
         given = (targets, weight, classes, np.dtype(wide), ignore_index, mean)
         if (found := kernels.targets(*given)) is not None:
             return found
+    targets = targets.astype(np.int64, copy=False)
     if weight is None and _are_classes(targets, classes, ignore_index):
         shares = xp.empty(targets.shape, dtype)
         shares.fill(1 / targets.size if mean else 1)
@@ -307,22 +308,11 @@ def _for_classes(scores: Tensor, weight: Any, axis: int) -> Tensor:
 
 
 def _shared(total: Tensor, shares: Any) -> Tensor:
-    """The sum of losses over the sum of their weights."""
-    count, blank = _count(shares)
-    return total / count + blank
-
-
-@step
-def _count(shares: Any) -> tuple[Any, Any]:
-    """A sum to divide by, and what makes the mean of none NaN.
-
-    Its gradient is 0.
-    """
-    count = shares.sum()
-    if namespace(shares) is not np:
-        none = count == 0
-        return count + none, namespace(shares).where(none, np.nan, 0)
-    return (count, count * 0) if count else (count + 1, count * np.nan)
+    """The sum of losses over that of their weights; NaN for none, of gradient 0."""
+    count = summed(beside(total, shares))
+    none, kind = count == 0, total.dtype.type
+    blank = ops.where(none, kind(np.nan), kind(0))
+    return total / (count + none.astype(count.dtype)) + blank
 
 
 def _are_classes(targets: Any, classes: int, ignore_index: int | None) -> bool:

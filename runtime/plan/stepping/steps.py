@@ -10,10 +10,10 @@ from typing import Any
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.capture import CaptureError
-from burnish.capture.signature import form_of, frozen
+from burnish.capture.signature import key_of, kind_of
 from burnish.kernels import library, num_threads
 from burnish.nn.core.module import Module
-from burnish.plan.arguments import any_numbers, numbers_in
+from burnish.plan.arguments import is_number, numbers_in
 from burnish.plan.cuda import Home, StepPlan
 from burnish.plan.stepping.training import TrainingPlan
 
@@ -86,9 +86,9 @@ class Steps:
         return f": {found.summary}"
 
     def _key(self, args: Any, options: Any) -> Any:
-        form = form_of(any_numbers((args, options)), [])
+        form = key_of((args, options), _kind)
         devices = tuple(module.device for module in self._modules)
-        return frozen(form), devices, num_threads()
+        return form, devices, num_threads()
 
     def _found(self, args: Any, options: Any) -> StepPlan | TrainingPlan | Refused:
         """The plan of a call, made if there is none; or why there can be none."""
@@ -121,3 +121,8 @@ class Steps:
         held = [device for module in self._modules for device in module.devices]
         own = [module.device for module in self._modules if module.training]
         return {device.inner() for device in held or own}
+
+
+def _kind(item: Any) -> Any:
+    """What stands for an argument in a key: for a number that it is one."""
+    return kind_of(float if is_number(item) else item, [])

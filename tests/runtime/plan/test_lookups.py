@@ -189,7 +189,7 @@ def test_a_lookup_behind_an_update_runs_eagerly():
 
 
 def test_a_step_is_cut_behind_its_lookups_alone():
-    """What Python makes of the call's arguments, as of classes, comes before them."""
+    """The look at the classes comes before them."""
     model, rule = Trained(TABLES["plain"], False).model, optim.Adam()
 
     @burnish.compile
@@ -201,8 +201,7 @@ def test_a_step_is_cut_behind_its_lookups_alone():
     ids, classes = batch(0)[0], Tensor(np.arange(COUNT).reshape(1, COUNT) % 3)
     losses = [step(ids, classes).item() for _ in range(5)]
     assert losses[-1] < losses[0]
-    chosen, lookups, rest = step._steps.known[0]._plan.segments
-    assert chosen.node is not None
+    lookups, rest = step._steps.known[0]._plan.segments
     assert lookups.notes
     assert rest.updates
 

@@ -43,7 +43,7 @@ def test_kernels_read_and_write_what_is_theirs(tmp_path):
         *("gradients", "along_gradients", "recurrent_gradients"),
         *("quantized", "rounded_sequences", "codes", "same", "gemv", "by_sample"),
         *("tiles", "optimizer_kernels", "draws", "whole", "gathers", "bf16"),
-        *("support_vectors", "narrow", "planes", "sampled", "fourier"),
+        *("support_vectors", "narrow", "planes", "sampled", "fourier", "targets"),
     )
     files = [Path(__file__).with_name(f"test_{name}.py") for name in names]
     ops = Path(__file__).parents[1] / "ops"

@@ -341,6 +341,7 @@ def _look(b: Builder, fault: Spot, x: Spot, rows: int, width: int, x_row: int) -
 def linear(b: Builder, node: Node) -> None:
     """x (..., K) times weight (O, K) or, of matmul, (K, O)."""
     x, weight, bias, *residual = node.args
+    x = b.as_value(x)
     need(isinstance(x, Value) and x.shape, "its first argument is a parameter")
     need(len(weight.shape) == 2, "its weight is no matrix")
     check(node, x, weight, bias)

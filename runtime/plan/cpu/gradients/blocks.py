@@ -35,7 +35,7 @@ _TURNED = 32 << 20
 def linear_gradient(b: Builder, node: Node) -> None:
     """g (..., O), of x (..., K) and weight (O, K)."""
     g, _, x, weight, *_ = node.args
-    g = b.as_value(g)
+    g, x = map(b.as_value, (g, x))
     for value in (g, x):
         need(isinstance(value, Value), "one of its inputs is a parameter")
     check(node, g, x, weight)

@@ -39,7 +39,8 @@ _FEW_ROWS = 6
 
 
 def _is_usable(b: Builder, node: Node) -> bool:
-    return node.args[0].place in b.rounded and b.may_fault
+    x = node.args[0]
+    return isinstance(x, Value) and x.place in b.rounded and b.may_fault
 
 
 def quantized_linear(b: Builder, node: Node) -> bool:

@@ -10,8 +10,30 @@ import numpy as np
 from burnish.kernels.records import REDUCTIONS
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
+from burnish.plan.cpu.moves.gather import whole_numbers
 from burnish.plan.cpu.table import LOWERED, check, lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
+
+
+@lower("target_classes")
+def target_classes(b: Builder, node: Node) -> None:
+    """Classes that are none are a fault: the plain call says which."""
+    targets, weight = node.args
+    out, shares, blank = node.results
+    need(shares.dtype == np.float32, f"its weights are {shares.dtype}")
+    need(out.dtype == np.int64, f"its classes are {out.dtype}")
+    need(out.size, "it has no targets")
+    if weight is not None:
+        check(node, weight)
+    ignored = node.options["ignore_index"]
+    b.add(
+        "target_classes", 1, targets=whole_numbers(b, targets),
+        weight=None if weight is None else b.spot(weight), out=b.result(out),
+        by=b.result(shares), blank=b.result(blank), fault=b.early_fault(),
+        count=out.size, classes=node.options["classes"], ignores=ignored is not None,
+        ignored=ignored or 0, is_mean=node.options.get("mean", False),
+    )  # fmt: skip
+    b.note()
 
 
 @lower("softmax_cross_entropy")
