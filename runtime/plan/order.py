@@ -1,6 +1,6 @@
 """The order of a plan's nodes: eager calls of the arguments alone come first.
 
-A loss that looks at its classes in Python would cut the records of a step in two.
+Python that looks at what the call was given would cut the records of a step in two.
 """
 
 from __future__ import annotations
