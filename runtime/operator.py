@@ -31,6 +31,8 @@ returns a function of the arrays, or None where the plain value has to do it.
 `prepared_vjp` does so for the gradients of all arguments together. An operator with a
 kernel for "cupy" does not ask the former, one with a rule for it does not ask the
 latter.
+What is `bound` makes a function of the arrays alone, of a call's other arguments, so
+that plans do once what depends on these.
 
 `@memory_bound` above `@operator` lets balanced checkpointing compute the value again
 instead of keeping it.
@@ -133,6 +135,7 @@ class Operator(Rules, Function[P, A, T]):
         self.__doc__ = value.__doc__
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.prepare: Callable[..., Callable[..., Any] | None] | None = None
+        self.bind: Callable[..., Callable[..., Any] | None] | None = None
         self.takes_bfloat16: set[str] = set()
         function: Any = value
         code = function.__code__  # inspect.signature is slow, and there are hundreds
@@ -187,6 +190,15 @@ class Operator(Rules, Function[P, A, T]):
         """
         self.prepare = prepare
         return prepare
+
+    def bound(self, bind: F) -> F:
+        """Register what makes a function of NumPy's arrays, of a call's constants.
+
+        bind(*args, **options), None for each array that a call brings, returns a
+        function of these, or None.
+        """
+        self.bind = bind
+        return bind
 
     if not TYPE_CHECKING:  # checkers see Function's
 

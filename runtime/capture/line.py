@@ -71,7 +71,7 @@ class Line:
         if self.place >= 0 and made.shape == self.shape:
             values[self.place] = made
         else:
-            self._keep(values, made)
+            self.keep(values, made)
 
     def _made(self, values: list[Any]) -> Any:
         """The result of a call under `no_grad`, or with values in containers."""
@@ -83,7 +83,7 @@ class Line:
             args, options = mapped((self.call.args, self.options), filled)
             return self.function(*args, **options)
 
-    def _keep(self, values: list[Any], made: Any) -> None:
+    def keep(self, values: list[Any], made: Any) -> None:
         """Several results, or none; CaptureError for those that do not fit."""
         for ref, each in zip(leaves(self.call.results), leaves(made), strict=True):
             if ref is not None and each is not None and each.shape == ref.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from burnish.kernels.library import Library
@@ -31,16 +32,17 @@ from burnish.planned.space import Fetch
 class Segment:
     """Records first to behind; or, where there are none, a node that runs eagerly.
 
-    done: the places of values that nobody asks for behind it. updates: of parameters
-    by its records. draws: what a run draws before them. threads: how many the records
-    are for; one where none is split. notes: whether the run ends behind it where a
-    record has noted a fault.
+    calls: the node's lines, as a run makes them. done: the places of values that nobody
+    asks for behind it. updates: of parameters by its records. draws: what a run draws
+    before them. threads: how many the records are for; one where none is split. notes:
+    whether the run ends behind it where a record has noted a fault.
     """
 
     first: int
     behind: int
     node: Node | None = None
     why: str = ""
+    calls: list[Callable[[list[Any]], None]] = dataclasses.field(default_factory=list)
     fetched: list[Fetch] = dataclasses.field(default_factory=list)
     done: list[int] = dataclasses.field(default_factory=list)
     given: list[tuple[int, int]] = dataclasses.field(default_factory=list)
@@ -83,7 +85,7 @@ class Lowering:
         self._nodes(graph.nodes[behind:])
         self.results = [
             self._outside(graph.values[place])
-            for place in sorted(graph.results)
+            for place in sorted(graph.results - self.plain)
             if self._is_made(place)
         ]
         self.assigned = [

@@ -26,6 +26,7 @@ from burnish.plan.cpu import (
 )
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.packed import packed
+from burnish.plan.eager import eager_call
 from burnish.plan.graph import Graph, Node, Value
 from burnish.plan.heap import trim
 from burnish.plan.lowering import Lowering, Segment
@@ -96,11 +97,21 @@ class Plan:
 
     def _finish(self, graph: Graph, memory: Memory) -> None:
         lowering = self._lowering
+        leave = [spot for _, spot in lowering.results]
+        leave += [spot for *_, spot in lowering.assigned]
+        leave += [spot for each in lowering.wanted.values() for _, spot in each]
+        left = {spot.root.buffer for spot in leave}
         for segment in self.segments:
             wanted = lowering.wanted.get(id(segment), [])
             segment.fetched = [_fetch(value, spot) for value, spot in wanted]
             given = lowering.given.get(id(segment), [])
-            segment.given = [(v.place, spot.buffer.slot) for v, spot in given]
+            segment.given = [
+                (value.place, spot.buffer.slot)
+                for value, spot in given
+                if spot.buffer.first >= 0 or spot.buffer in left  # it is read
+            ]
+            if segment.node is not None:
+                segment.calls = [eager_call(line) for line in segment.node.lines]
             parts = self.steps[segment.first : segment.behind]
             if any(step.shares > 1 for step in parts):
                 segment.threads = self._threads
@@ -241,8 +252,8 @@ class Plan:
                 continue
             for fetch in segment.fetched:
                 values[fetch.place] = fetch.of(alive)
-            for line in segment.node.lines:
-                line.make(values)
+            for call in segment.calls:
+                call(values)
             for place, slot in segment.given:
                 point(pointers, alive, slot, plain(values[place]))
             for place in segment.done:

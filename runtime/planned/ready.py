@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from burnish.kernels.direct import address
 from burnish.kernels.records import WORDS
 from burnish.operator import registry
 from burnish.planned import words
+from burnish.planned.eager import array_call
 from burnish.planned.file import Call, Parts
 from burnish.planned.space import Ends, Fault, Fetch, Space, point
 from burnish.tensor import Tensor
@@ -116,6 +119,14 @@ class _Bound:
 
     def __init__(self, call: Call):
         self._call, self._function = call, callables()[call.name]
+        self._compute: Callable[[list[Any]], Any] | None = None
+        with contextlib.suppress(_Within):
+            known = [
+                None if entry[0] == "place" else words.read(entry, _no_place)
+                for entry in call.args[1]
+            ]
+            options = words.read(call.options, _no_place)
+            self._compute = array_call(self._function, known, options)
 
     def __call__(
         self, values: dict[int, Any], pointers: Any, alive: dict[int, Any], slots: Any
@@ -123,9 +134,7 @@ class _Bound:
         call = self._call
         for fetch in call.fetched:
             values[fetch.place] = fetch.of(alive)
-        args = words.read(call.args, values.__getitem__)
-        options = words.read(call.options, values.__getitem__)
-        made = self._function(*args, **options)
+        made = self._made(words.read(call.args, values.__getitem__), values)
         results = made if isinstance(made, tuple | list) else [made]
         for (place, shape), each in zip(call.results, results, strict=True):
             if tuple(each.shape) != shape:
@@ -137,6 +146,22 @@ class _Bound:
             if array.nbytes < slots[slot, 1]:
                 raise Fault
             point(pointers, alive, slot, array)
+
+    def _made(self, args: tuple[Any, ...], values: dict[int, Any]) -> Any:
+        """The results; an operator that fails is called again to say what was wrong."""
+        if self._compute is not None:
+            with contextlib.suppress(Exception):
+                return self._compute(list(args))
+        options = words.read(self._call.options, values.__getitem__)
+        return self._function(*args, **options)
+
+
+class _Within(Exception):
+    """A value of the run is within a container, or among options."""
+
+
+def _no_place(place: int) -> Any:
+    raise _Within
 
 
 def _array(constants: Any, start: int, shape: tuple[int, ...], dtype: Any) -> Any:

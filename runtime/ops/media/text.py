@@ -7,6 +7,7 @@ n-grams) are ordinary arrays.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -61,7 +62,9 @@ def tokenize(
     behind them.
     """
     find = _tokens(pattern, separators)
-    rows = [[t for t in find(text) if len(t) >= shortest] for text in x.ravel()]
+    rows = [list(filter(None, find(text))) for text in x.ravel().tolist()]
+    if shortest > 1:
+        rows = [[token for token in row if len(token) >= shortest] for row in rows]
     longest = max(map(len, rows), default=0)
     if mark and longest:
         rows, longest = [["\x02", *row, "\x03"] for row in rows], longest + 2
@@ -212,16 +215,45 @@ def tf_idf_vectorizer(
     """
     given = (pool, starts, indexes, () if weights is None else weights)
     grams = _grams(*map(_listed, given))
+    return _counted(x, grams, mode, min_length, max_length, max_skip)
+
+
+@tf_idf_vectorizer.bound
+def _(
+    x,
+    *,
+    pool,
+    starts,
+    indexes,
+    weights=None,
+    mode="TF",
+    min_length=1,
+    max_length=1,
+    max_skip=0,
+):
+    given = (pool, starts, indexes, () if weights is None else weights)
+    grams = _grams(*map(_listed, given))
+    return lambda x: _counted(x, grams, mode, min_length, max_length, max_skip)
+
+
+def _counted(
+    x: Any, grams: _Grams, mode: str, shortest: int, longest: int, most_skipped: int
+) -> Any:
+    """See `tf_idf_vectorizer`."""
     tokens = grams.places(np.atleast_2d(x))
-    counts = np.zeros((len(tokens), grams.scale.shape[1]), np.float32)
+    size = grams.scale.shape[1]
+    cells = []
     for n, (columns, levels) in enumerate(grams.of, 1):
-        if min_length <= n <= max_length:
-            for step in range(1, max_skip + 2 if n > 1 else 2):
+        if shortest <= n <= longest:
+            for step in range(1, most_skipped + 2 if n > 1 else 2):
                 rows, places = _found(tokens, levels, step, grams.size)
-                np.add.at(counts, (rows, columns[places]), 1)
+                cells.append(rows * size + columns[places])
+    every = np.concatenate(cells) if cells else np.zeros(0, np.int64)
+    counts = np.bincount(every, minlength=len(tokens) * size).astype(np.float32)
+    counts = counts.reshape(len(tokens), size)
     if mode != "TF":
         counts = (np.minimum(counts, 1) if mode == "IDF" else counts) * grams.scale
-    return counts.reshape(*x.shape[:-1], -1)
+    return counts.reshape(*x.shape[:-1], size)
 
 
 class _Grams(NamedTuple):
@@ -261,10 +293,10 @@ def _grams(pool: Any, starts: Any, indexes: Any, weights: Any) -> _Grams:
         return _Grams(
             functools.partial(_places, vocabulary), len(vocabulary), scale, of
         )
-    numbers = {token: i for i, token in enumerate(vocabulary.tolist())}
+    find = {token: i for i, token in enumerate(vocabulary.tolist())}.get
 
     def places(tokens: Any) -> Any:
-        found = (numbers.get(token, -1) for token in tokens.ravel().tolist())
+        found = map(find, tokens.ravel().tolist(), itertools.repeat(-1))
         return np.fromiter(found, np.int64, tokens.size).reshape(tokens.shape)
 
     return _Grams(places, len(vocabulary), scale, of)

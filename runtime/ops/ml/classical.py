@@ -7,7 +7,9 @@ no gradient and say so when asked.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,24 +35,64 @@ def label_encoder(x, keys, values, *, default: Any, dtype: Any = None) -> Array:
     and nan is one. dtype: the result's; None is what the values have, float32 for a
     list of floats.
     """
-    xp = namespace(x)
-    table = listed(xp, values, dtype)
-    default = xp.asarray(default, table.dtype).reshape(())
-    if not len(table):
-        return xp.full(x.shape, default.item(), table.dtype)
-    if x.dtype.kind == "O":
-        known = _numbered(tuple(listed(xp, keys, None).tolist()))
-        found = (known.get(text, -1) for text in x.ravel().tolist())
-        place = np.fromiter(found, np.int64, x.size).reshape(x.shape)
-        return xp.where(place < 0, default, table[place])
-    held = listed(xp, keys, x.dtype)
-    order = xp.argsort(held, kind="stable")
-    place = xp.searchsorted(held[order], x)
-    place = order[xp.minimum(place, len(held) - 1)]
-    same = held[place] == x
-    if x.dtype.kind == "f":
-        same = same | (xp.isnan(held[place]) & xp.isnan(x))
-    return xp.where(same, table[place], default)
+    return _Encoder(namespace(x), keys, values, default, dtype)(x)
+
+
+@label_encoder.bound
+def _(x, keys, values, *, default, dtype=None):
+    is_known = keys is not None and values is not None
+    return _Encoder(np, keys, values, default, dtype) if is_known else None
+
+
+class _Encoder:
+    """Values by keys, for arrays of the library xp; the default is behind the values.
+
+    What depends on the keys and an array's dtype is made once.
+    """
+
+    def __init__(self, xp: Any, keys: Any, values: Any, default: Any, dtype: Any):
+        self._xp, self._keys = xp, keys
+        values = listed(xp, values, dtype)
+        default = xp.asarray(default, values.dtype).reshape(1)
+        self._values, self._count = xp.concatenate((values, default)), len(values)
+        self._found: dict[Any, Callable[[Any], Any]] = {}
+
+    def __call__(self, x: Any) -> Any:
+        if x.dtype not in self._found:
+            make = self._among_objects if x.dtype.kind == "O" else self._among_numbers
+            self._found[x.dtype] = make(x.dtype)
+        return self._values[self._found[x.dtype](x)]
+
+    def _among_objects(self, _: Any) -> Callable[[Any], Any]:
+        """Where each element is among the keys."""
+        known = _numbered(tuple(listed(np, self._keys, None).tolist()))
+        count = self._count
+
+        def find(x: Any) -> Any:
+            found = map(known.get, x.ravel().tolist(), itertools.repeat(count))
+            return np.fromiter(found, np.int64, x.size).reshape(x.shape)
+
+        return find
+
+    def _among_numbers(self, dtype: Any) -> Callable[[Any], Any]:
+        xp, count = self._xp, self._count
+        if not count:
+            return lambda x: xp.zeros(x.shape, np.int64)
+        keys = listed(xp, self._keys, dtype)
+        order = xp.argsort(keys, kind="stable")
+        held = xp.concatenate((keys[order], keys[order[-1:]]))  # what is larger is last
+        has_nan = dtype.kind == "f" and bool(xp.isnan(held[-1]))
+        order = xp.concatenate((order, order[-1:]))
+
+        def find(x: Any) -> Any:
+            place = xp.searchsorted(held[:-1], x)
+            near = held[place]
+            same = near == x
+            if has_nan:
+                same |= xp.isnan(near) & xp.isnan(x)
+            return xp.where(same, order[place], count)
+
+        return find
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,4 +1,7 @@
-"""Constant folding: compute functions of parameters once per version of the values."""
+"""Constant folding: compute functions of parameters once per version of the values.
+
+Results without elements are constants whatever they are computed from.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnish.operator import registry
-from burnish.plan.graph import Array, Constant, Graph, Node, combined
+from burnish.plan.graph import Array, Constant, Graph, Node, Value, combined, constant
 
 
 def fold(graph: Graph) -> None:
@@ -17,7 +20,11 @@ def fold(graph: Graph) -> None:
     for node in graph.nodes:
         node.args = [_known(graph, arg) for arg in node.args]
         places = [value.place for value in node.results]
-        if _is_constant(node) and graph.results.isdisjoint(places):
+        if not graph.results.isdisjoint(places):
+            kept.append(node)
+        elif _is_empty(node):
+            graph.folded |= {v.place: _empty(v) for v in node.results}
+        elif _is_constant(node):
             graph.folded |= zip(places, _computed(node), strict=True)
         else:
             kept.append(node)
@@ -26,6 +33,19 @@ def fold(graph: Graph) -> None:
 
 def _known(graph: Graph, arg: Any) -> Any:
     return graph.folded.get(getattr(arg, "place", -1), arg)
+
+
+def _is_empty(node: Node) -> bool:
+    """Whether its results have no elements, and it has no other effect."""
+    return (
+        bool(node.results)
+        and not any(value.size for value in node.results)
+        and not any(line.call.always for line in node.lines)
+    )
+
+
+def _empty(value: Value) -> Constant:
+    return constant(np.empty(value.shape, value.dtype))
 
 
 def _is_constant(node: Node) -> bool:

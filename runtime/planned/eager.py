@@ -1,0 +1,54 @@
+"""Operators between records: called on a run's arrays alone.
+
+A capture has looked at devices, tapes and dtypes; these calls do not look again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnish.autodiff import Variable, wrapped
+from burnish.backend import Device
+from burnish.habits import Size
+from burnish.operator import Operator
+from burnish.tensor import Tensor
+
+_CPU = Device("cpu")
+
+
+def array_call(
+    function: Any, args: Sequence[Any], options: dict[str, Any]
+) -> Callable[[list[Any]], Any] | None:
+    """What gives an operator's results for the values of its arguments.
+
+    args: None for each that is an array of the run. The function returned is given all
+    arguments, tensors where None was, and returns a tensor or a tuple of tensors. None
+    for what is no operator, or where it needs more than arrays.
+    """
+    if not isinstance(function, Operator) or not args or args[0] is not None:
+        return None
+    if any(type(arg) is Size for arg in args):
+        return None
+    kernel = function.bind and function.bind(*args, **options)
+    if kernel is None:
+        own, kernels = function.value, function.kernels
+
+        def call(given: list[Any]) -> Any:
+            compute = kernels.get("numpy", own)
+            arrays = [a.data if isinstance(a, Variable) else a for a in given]
+            return _tensors(compute(*arrays, **options))
+
+        return call
+    places = [place for place, arg in enumerate(args) if arg is None]
+    return lambda given: _tensors(kernel(*[given[place].data for place in places]))
+
+
+def _tensors(made: Any) -> Any:
+    if type(made) is np.ndarray:
+        return wrapped(Tensor, made, _CPU)
+    if isinstance(made, tuple):
+        return tuple(map(_tensors, made))
+    return wrapped(Tensor, np.asarray(made), _CPU)
