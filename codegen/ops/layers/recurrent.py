@@ -65,17 +65,14 @@ def lstm(
     node: NodeContext,
 ) -> Result:
     usual = _usual(activations, ["Sigmoid", "Tanh", "Tanh"])
-    plain = usual and clip is None and not input_forget and not layout
     states = _states(initial_h, initial_c)
-    fits = P is None and sequence_lens is None and states is not None
-    if plain and fits and direction != "reverse" and owned(W, R, B):
-        made = _layer("LSTM", X, W, R, B, states or (), {}, node)
-        if made is not None:
-            return made
-    inputs = (X, W, R, B, sequence_lens, initial_h, initial_c, P)
-    parts = call(
-        "lstm",
-        *inputs,
+    fits = usual and not input_forget and P is None
+    return _layer_or_call(
+        "LSTM",
+        (X, W, R, B, sequence_lens, initial_h, initial_c, P),
+        states if fits else None,
+        {},
+        node,
         direction=direction,
         activations=None if usual else activations,
         activation_alpha=activation_alpha,
@@ -85,7 +82,6 @@ def lstm(
         layout=layout,
         dynamic=node.on_input is not None,
     )
-    return _outputs(parts, ("y", "h", "c"), node)
 
 
 @_declared("GRU")
@@ -108,15 +104,12 @@ def gru(
     node: NodeContext,
 ) -> Result:
     usual = _usual(activations, ["Sigmoid", "Tanh"])
-    plain = usual and clip is None and not layout
-    if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
-        options = {"reset_after": bool(linear_before_reset)}
-        made = _layer("GRU", X, W, R, B, _states(initial_h) or (), options, node)
-        if made is not None:
-            return made
-    parts = call(
-        "gru",
-        *(X, W, R, B, sequence_lens, initial_h),
+    return _layer_or_call(
+        "GRU",
+        (X, W, R, B, sequence_lens, initial_h),
+        _states(initial_h) if usual else None,
+        {"reset_after": bool(linear_before_reset)},
+        node,
         direction=direction,
         activations=None if usual else activations,
         activation_alpha=activation_alpha,
@@ -125,7 +118,6 @@ def gru(
         linear_before_reset=bool(linear_before_reset),
         layout=layout,
     )
-    return _outputs(parts, ("y", "h"), node)
 
 
 @_declared("RNN")
@@ -148,15 +140,12 @@ def rnn(
 ) -> Result:
     usual = _usual(list(activations), ["Tanh"])
     relu = _usual(list(activations), ["Relu"])
-    plain = (usual or relu) and clip is None and not layout
-    if plain and sequence_lens is None and direction != "reverse" and owned(W, R, B):
-        options = {"nonlinearity": "relu"} if relu else {}
-        made = _layer("RNN", X, W, R, B, _states(initial_h) or (), options, node)
-        if made is not None:
-            return made
-    parts = call(
-        "rnn",
-        *(X, W, R, B, sequence_lens, initial_h),
+    return _layer_or_call(
+        "RNN",
+        (X, W, R, B, sequence_lens, initial_h),
+        _states(initial_h) if usual or relu else None,
+        {"nonlinearity": "relu"} if relu else {},
+        node,
         direction=direction,
         activations=None if usual else list(activations),
         activation_alpha=activation_alpha,
@@ -164,7 +153,6 @@ def rnn(
         clip=clip,
         layout=layout,
     )
-    return _outputs(parts, ("y", "h"), node)
 
 
 @onnx_op("Recurrent", domain="burnish", traits=OWN_SHAPE)
@@ -201,9 +189,7 @@ def recurrent(
     states = tuple(map(operand, given[layers * each :]))
     weights |= _rounding(given[0], node)
     run = layer(kind, (inputs, hidden), options, weights, x, *_together(states))
-    y, last = _emitted(kind, run, x, node.shapes[0], node)
-    ends = tuple(Inline(Subscript(last, (Literal(i),))) for i in range(2))
-    return (y, *ends) if kind == "LSTM" else (y, last)
+    return _emitted(kind, run, x, node.shapes[0], node)
 
 
 @onnx_op("RecurrentCell", domain="burnish", traits=OWN_SHAPE)
@@ -263,8 +249,23 @@ def _states(*initial: Expression | None) -> tuple[Expression, ...] | None:
     return given if len(given) in (0, len(initial)) else None
 
 
-def _outputs(parts: Expression, hints: tuple[str, ...], node: NodeContext) -> Result:
-    return tuple(unpacked(node, parts, *hints)[: len(node.outputs)])
+def _layer_or_call(
+    kind: str,
+    inputs: tuple[Any, ...],
+    states: tuple[Expression, ...] | None,
+    options: dict[str, Any],
+    node: NodeContext,
+    **attributes: Any,
+) -> Result:
+    """A layer where there are states for one and it covers the rest of the node."""
+    X, W, R, B, sequence_lens = inputs[:5]
+    plain = attributes["clip"] is None and not attributes["layout"]
+    forward = sequence_lens is None and attributes["direction"] != "reverse"
+    if states is not None and plain and forward and owned(W, R, B):
+        return _layer(kind, X, W, R, B, states, options, node)
+    hints = ("y", "h", "c") if kind == "LSTM" else ("y", "h")
+    parts = unpacked(node, call(kind.lower(), *inputs, **attributes), *hints)
+    return parts[: len(node.outputs)]
 
 
 def _layer(
@@ -276,7 +277,7 @@ def _layer(
     states: tuple[Expression, ...],
     options: dict[str, Any],
     node: NodeContext,
-) -> Result | None:
+) -> Result:
     assert isinstance(W, Weight)
     directions = W.shape[0]
     hidden, inputs = _sizes(kind, W)
@@ -285,12 +286,8 @@ def _layer(
     given = _together(tuple(map(operand, states)))
     run = layer(kind, (inputs, hidden), options, weights, x, *given)
     shape = None if x.shape is None else (*x.shape[:2], hidden * directions)
-    y, last = _emitted(kind, run, x, shape, node)
-    parts: tuple[Expression, ...] = (_by_direction(y, directions, hidden), last)
-    if kind == "LSTM":
-        ends = [Inline(Subscript(last, (Literal(i),))) for i in range(2)]
-        parts = (parts[0], *ends)
-    return parts[: len(node.outputs)]
+    y, *ends = _emitted(kind, run, x, shape, node)
+    return (_by_direction(y, directions, hidden), *ends)[: len(node.outputs)]
 
 
 def _sizes(kind: str, W: Expression) -> tuple[int, int]:
@@ -341,12 +338,14 @@ def _together(states: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 def _emitted(
     kind: str, run: Expression, x: Expression, shape: Shape | None, node: NodeContext
-) -> tuple[Value, Value]:
-    """The layer's two results, with a statement that makes them."""
-    y = _part("y", x, shape)
-    last = _part("state" if kind == "LSTM" else "h", x, None)
+) -> tuple[Expression, ...]:
+    """y and the states where it ends, with a statement that makes them."""
+    y = Value("y", x.dtype, shape)
+    last = Value("state" if kind == "LSTM" else "h", x.dtype, None)
     node.emit(Assign((y, last), (), run))
-    return y, last
+    if kind != "LSTM":
+        return y, last
+    return y, *(Inline(Subscript(last, (Literal(i),))) for i in range(2))
 
 
 def _gates(
@@ -368,14 +367,10 @@ def _gates(
     return weight.changed(shape, how)
 
 
-def _by_direction(y: Value, directions: int, hidden: int) -> Expression:
+def _by_direction(y: Expression, directions: int, hidden: int) -> Expression:
     """(T, N, D * H) as (T, D, N, H)"""
     if directions == 1:
         return Inline(Subscript(y, (WHOLE, Literal(None))))
     sizes = (size(y, 0), size(y, 1), Literal(directions), Literal(hidden))
     order = tuple(map(Literal, (0, 2, 1, 3)))
     return Inline(Method(Method(y, "reshape", sizes), "transpose", order))
-
-
-def _part(hint: str, x: Expression, shape: Any) -> Value:
-    return Value(hint, x.dtype, shape)

@@ -18,6 +18,7 @@ from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.layer import (
     SWAP,
     instead,
+    joins,
     perm,
     recurrent,
     swap,
@@ -197,7 +198,7 @@ def _replace(
     for order, whole in wholes.items():
         one = by_batch if order else [first]
         for concat in dict.fromkeys(user for v in one for user, _ in v.uses()):
-            if _joins(concat, one, second[order]):
+            if joins(concat, one, second[order]):
                 instead(concat.outputs[0], whole)
                 g.owner(concat).remove(concat, safe=True)
     if True in wholes:
@@ -205,14 +206,6 @@ def _replace(
         graph = g.owner(node)
         graph.remove([m for v in by_batch if (m := v.producer())], safe=True)
     _split(model, node, y, ([first], second[False]))
-
-
-def _joins(node: ir.Node, one: list[ir.Value], two: list[ir.Value]) -> bool:
-    """Whether it joins the features of both directions."""
-    if node.op_type != "Concat" or node.domain or len(node.inputs) != 2:
-        return False
-    along = g.attribute(node, "axis", 0) in (2, -1)
-    return along and node.inputs[0] in one and node.inputs[1] in two
 
 
 def _split(

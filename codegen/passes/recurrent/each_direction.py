@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import axes_of
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.recurrent.layer import STATES, instead
+from burnish.codegen.passes.recurrent.layer import STATES, instead, joins
 
 _BOTH = 2
 _JOINED = (0, 2, 1, 3)
@@ -35,7 +35,7 @@ def join_directions(model: ir.Model, node: ir.Node) -> bool:
     for place, every in apart:
         others = [value for at, value in apart if at != place]
         for user, _ in list(every.uses()) if place == 0 else ():
-            if _joins(user, every, others):
+            if joins(user, [every], others):
                 _replace(user.outputs[0], _all(model, user, node.outputs[0]))
                 changed = True
     for _, every in apart:
@@ -109,14 +109,6 @@ def _from_the_end(row: int, axis: int, size: int | None) -> int:
         return row
     row %= size
     return -1 if axis == 0 and row == size - 1 and row else row
-
-
-def _joins(node: ir.Node, one: ir.Value, others: list[ir.Value]) -> bool:
-    """Whether it joins the features of both directions, in their order."""
-    if node.op_type != "Concat" or node.domain or len(node.inputs) != _BOTH:
-        return False
-    along = g.attribute(node, "axis", 0) in (2, -1)
-    return along and node.inputs[0] is one and node.inputs[1] in others
 
 
 def _state(model: ir.Model, states: ir.Value, place: int) -> ir.Node:

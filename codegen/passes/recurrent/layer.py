@@ -226,3 +226,11 @@ def instead(old: ir.Value, new: ir.Value) -> None:
     ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
     if wanted:
         old.name, new.name = None, name
+
+
+def joins(node: ir.Node, one: list[ir.Value], two: list[ir.Value]) -> bool:
+    """Whether it joins the features of both directions, in their order."""
+    if node.op_type != "Concat" or node.domain or len(node.inputs) != 2:
+        return False
+    along = g.attribute(node, "axis", 0) in (2, -1)
+    return along and node.inputs[0] in one and node.inputs[1] in two

@@ -7,12 +7,12 @@ names it; what else a search must know of its decoder becomes attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import onnx_ir as ir
 
 from burnish.codegen.errors import WHY_NOT
+from burnish.codegen.readers.inlining.inline import bodies
 from burnish.codegen.readers.microsoft.shared.bodies import DOMAIN, Unreadable
 
 PARTS = "burnish.parts"
@@ -117,18 +117,12 @@ def _checked(node: ir.Node, model: ir.Model, name: str) -> list[ir.Value]:
     """The weights of the graph around it that a graph reads."""
     graph = node.attributes[name].as_graph()
     own = {*graph.inputs, *(v for n in graph.all_nodes() for v in n.outputs)}
-    own |= {v for n in graph.all_nodes() for g in _bodies(n) for v in g.inputs}
+    own |= {v for n in graph.all_nodes() for g in bodies(n) for v in g.inputs}
     read = [v for n in graph.all_nodes() for v in n.inputs if v is not None]
     outer = dict.fromkeys(v for v in (*read, *graph.outputs) if v not in own)
     if any(v.name not in model.graph.initializers for v in outer):
         raise Unreadable(f"whose {name} reads what is computed around it")
     return list(outer)
-
-
-def _bodies(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
 
 
 def _model(model: ir.Model, graph: ir.Graph, captured: list[ir.Value]) -> ir.Model:
@@ -139,10 +133,10 @@ def _model(model: ir.Model, graph: ir.Graph, captured: list[ir.Value]) -> ir.Mod
         name, _, number = (value.name or "").rpartition("_")
         if number.isdigit() and name in around:
             value.name = name
+    inside = {*graph.all_nodes()}
     graph.outputs.clear()
     graph.inputs.clear()
     graph.remove(nodes)
-    inside = {node for outer in nodes for node in (outer, *_below(outer))}
     weights = []
     for value in captured:
         made = ir.Value(
@@ -174,8 +168,3 @@ def _model(model: ir.Model, graph: ir.Graph, captured: list[ir.Value]) -> ir.Mod
     )
     made_model.meta.update(model.meta)
     return made_model
-
-
-def _below(node: ir.Node) -> Iterator[ir.Node]:
-    for graph in _bodies(node):
-        yield from graph.all_nodes()
