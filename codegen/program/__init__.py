@@ -1,4 +1,4 @@
-"""Program: what will be written, in the runtime's and Python's words.
+"""Program: the form between Graph and source, in the runtime's operators.
 
 In: expressions (trees over values, weights and literals), statements that name their
 results, blocks of them. Out: the same changed, its data flow, and its text.

@@ -1,4 +1,4 @@
-"""Long lists of attributes: arrays in the Graph, cut out of the file's message."""
+"""Long attribute lists: taken out of the ModelProto, held as arrays in the Graph."""
 
 from __future__ import annotations
 

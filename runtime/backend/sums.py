@@ -1,4 +1,4 @@
-"""Where gradients begin, and their sums: one kernel on a GPU, in any order of axes."""
+"""Sums of gradients, and the ones that backward starts from: one kernel on a GPU."""
 
 from __future__ import annotations
 

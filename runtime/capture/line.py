@@ -1,4 +1,4 @@
-"""Line: one call of a program, as it is made in every run."""
+"""Line: one call of a program, bound to places among a run's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets: things with a length and items; arrays and columns as datasets."""
+"""The Dataset protocol (a length and items); arrays and columns as datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons that choose between values: plain booleans, without a record."""
+"""Comparisons that give plain boolean arrays, for which no gradient is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that treat every sample of a batch by itself, and the same nodes for one."""
+"""Nodes that treat each sample of a batch independently, and the same nodes for one."""
 
 from __future__ import annotations
 

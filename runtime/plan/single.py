@@ -1,4 +1,4 @@
-"""Single operators as plans: what calls outside of plans run for large convolutions."""
+"""Plans of one operator, by which large eager convolutions run."""
 
 from __future__ import annotations
 

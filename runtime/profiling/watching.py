@@ -1,4 +1,4 @@
-"""around: wrap a method's calls in one thread."""
+"""around: intercept a method's calls in one thread, within a `with` block."""
 
 from __future__ import annotations
 

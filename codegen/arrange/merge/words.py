@@ -1,4 +1,4 @@
-"""One name for classes of equal structure that are named after attributes alone.
+"""A common name for structurally equal classes that are named after attributes alone.
 
 A file without the names of its author's classes has attributes alone: the modules
 `Mixed_5b` and `Mixed_5d`, `branch1x1` and `branch_pool`. Those that do the same, of any

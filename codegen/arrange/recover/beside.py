@@ -1,4 +1,4 @@
-"""Recover scopes beside modules with names, where an exporter lost the others."""
+"""Recover scopes that an exporter lost, from the modules with names beside them."""
 
 from __future__ import annotations
 

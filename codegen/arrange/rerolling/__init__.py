@@ -1,4 +1,4 @@
-"""Control flow: statements that repeat are a loop, branches ask each question once.
+"""Control flow: repeated statements become loops, equal conditions are tested once.
 
 In: a block. Out: the block with a loop, or the same one where nothing repeats.
 Invariant: the loop computes what the statements computed, in their order.

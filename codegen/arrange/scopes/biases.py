@@ -1,4 +1,4 @@
-"""Give products the modules of the biases that are added behind a rounding.
+"""Recover the scope of a product from its bias, which is added behind a rounding.
 
 A quantized file rounds what a layer's matrix gives before it adds the bias; the matrix
 may be one that an exporter has transposed and counted.

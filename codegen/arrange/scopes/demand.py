@@ -1,4 +1,4 @@
-"""The order of statements where a tool has sorted a file's nodes anew.
+"""Schedule statements by demand where a tool has sorted a file's nodes anew.
 
 A quantizer writes its nodes level by level, over the whole graph: products that share
 an input stand together, and no two layers need have theirs in the same order. In the

@@ -1,4 +1,4 @@
-"""Leave batch and channels, which stay as they are, out of the sizes of a Resize.
+"""Resize by height and width alone: batch and channels keep their sizes.
 
 `F.interpolate(x, size=...)` names height and width alone; exporters of opset 17 and
 below join them with `x.shape[:2]`.

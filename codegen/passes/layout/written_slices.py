@@ -1,4 +1,4 @@
-"""Writes to a slice at constant places become a concatenation: `x[:, 2:4] = y`."""
+"""Assignments to a slice at constant places (`x[:, 2:4] = y`) become a Concat."""
 
 from __future__ import annotations
 

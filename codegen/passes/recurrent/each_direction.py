@@ -1,4 +1,4 @@
-"""Read a layer of two directions as one: every h of both, or the states they end in.
+"""Merge the split directions of a bidirectional layer: joined outputs, or last states.
 
 tf2onnx takes the directions of y (T, D, N, H) apart for Keras' Bidirectional: a Concat
 of their features joins them again, or all that is read is the row where each ends.

@@ -1,4 +1,4 @@
-"""Recognise steps of a layer that read the rows of a sequence one after the other.
+"""Recognise unrolled steps of a layer, each of which reads one row of a sequence.
 
 A step of an RNN is one there only: elsewhere it is a sum of two layers behind `tanh`.
 """

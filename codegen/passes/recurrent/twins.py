@@ -1,4 +1,4 @@
-"""Carried values of a loop that are the same in every round become one.
+"""Merge loop-carried values that are equal in every iteration.
 
 Keras carries the last output of a masked layer beside its state; both start from zeros.
 """

@@ -1,4 +1,4 @@
-"""Give nodes of older opsets the inputs that later ones have for their attributes.
+"""Convert attributes of older opsets to the inputs that later opsets have instead.
 
 Clip had its bounds as attributes, Slice its ends, Squeeze its axes: patterns and passes
 ask for inputs alone. They mean the same.

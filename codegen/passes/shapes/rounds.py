@@ -1,4 +1,4 @@
-"""Shapes that the carried values of a loop have in every round."""
+"""Loop-invariant shapes of loop-carried values, proven by induction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the softmax of older opsets along one axis, where rows are along one.
+"""Convert Softmax of opsets below 13 to a single axis, where its rows lie along one.
 
 Before opset 13 Softmax, LogSoftmax and Hardmax took all axes from `axis` on (1 if the
 node names none) as one row. Other nodes keep their opset, named on the node together

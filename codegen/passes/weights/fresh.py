@@ -1,4 +1,4 @@
-"""Untie weights that nobody has trained: layers of their own that an exporter merged.
+"""Untie scales and biases at their initial values, which an exporter merged as equal.
 
 Fresh scales are all ones, fresh biases all zeros and a PReLU's slopes 0.25, so that
 exporters and simplifiers which store equal tensors once let all layers read the same

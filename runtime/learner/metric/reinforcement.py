@@ -1,4 +1,4 @@
-"""Metrics of episodes; the item says them as attributes of these names."""
+"""Metrics of reinforcement learning: rewards, lengths and exploration of episodes."""
 
 from __future__ import annotations
 

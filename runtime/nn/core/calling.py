@@ -1,4 +1,4 @@
-"""What a module's call computes: `forward` of what `on_input` makes of its input."""
+"""A module's call: `on_input` quantizes the input where it is set, then `forward`."""
 
 from __future__ import annotations
 

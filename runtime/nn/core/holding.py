@@ -1,4 +1,4 @@
-"""Assignment to a module's attributes, which never loses a parameter.
+"""Checks of assignments to a module's attributes: no parameter is lost by one.
 
 An attribute that holds parameters, buffers or modules takes its like: values of its
 shape and dtype, a module in place of a module, a list that has all its places. Else

@@ -1,4 +1,4 @@
-"""Resizing one axis: which places of the input each place of the output weighs.
+"""Tables of indices and weights by which one axis is resized.
 
 Resizing is separable, so these tables for each axis are all that a resize needs.
 """

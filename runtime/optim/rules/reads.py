@@ -1,4 +1,4 @@
-"""What the formula of a user's rule reads outside of it: globals and closures."""
+"""Globals and closure variables that the formula of a user's update rule reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of an optimizer's formula, which serve many steps.
+"""Traces of an optimizer's formula on symbols, reused from step to step.
 
 A formula runs on symbols, its count of steps and its rate being scalars. The constants
 that depend on these two are computed again for another step.

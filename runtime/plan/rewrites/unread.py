@@ -1,4 +1,4 @@
-"""Programs that compute some values in part, because nothing else of them is read.
+"""Partial dead code elimination: compute only the parts of values that are read.
 
 A walk forward finds values that are zero beside a part, a walk backward values that are
 read in part alone; then the calls are written anew. `unread_rows` and `unread_queries`

@@ -1,4 +1,4 @@
-"""Queries of attention that nobody reads are not computed, nor are their gradients.
+"""Partial dead code elimination in attention: queries that nobody reads.
 
 A part along one axis, as `x[:, 0]` of what attention gives, is what attention gives for
 these queries: it goes back through turned and split axes, products and softmax to

@@ -1,4 +1,4 @@
-"""Rows that nobody reads are not computed, nor are gradients that are zero for them.
+"""Partial dead code elimination in row-wise layers: rows that nobody reads.
 
 `x[:, 0]` of what layers give that compute each row by itself, as linear layers, norms
 and element-wise operators do, is what they give for `x[:, 0]`; and a gradient that is

@@ -1,4 +1,4 @@
-"""Positions: rotary ones, of one stream and of three, and biases by distance."""
+"""Rotary position embeddings, multimodal ones too, and relative position biases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounding of quantized results that are halfway between two codes.
+"""Round ties between two codes of a quantized result as onnxruntime does.
 
 They are common where one scale is a short fraction of another. onnxruntime
 computes with the ratio of the scales, in which they are exact, and sums and products

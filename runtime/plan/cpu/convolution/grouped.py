@@ -1,4 +1,4 @@
-"""Convolutions whose groups are no whole blocks, or blocks no whole tiles, in parts."""
+"""Grouped convolutions whose groups do not fill whole channel blocks or tiles."""
 
 from __future__ import annotations
 

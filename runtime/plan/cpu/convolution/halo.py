@@ -1,4 +1,4 @@
-"""Small maps with a border of zeros around them, where that leaves fewer tiles.
+"""Zero padding around small maps, where it makes tiles fewer.
 
 Pixels of a tile share their taps. At the edges of a map some taps are outside, so that
 a map of 7 x 7 has nine kinds of pixels, and small tiles read the same weights for each

@@ -1,4 +1,4 @@
-"""Convolutions of a few outputs, whose vectors go along the channels of the input.
+"""Convolutions with few output channels: vectorized along the input channels.
 
 In a block of 16 outputs, as other convolutions have them, most would be zeros.
 """

@@ -1,4 +1,4 @@
-"""Transposed convolutions of few channels: all results of a stride as channels.
+"""Transposed convolutions with few channels: the phases of a stride as channels.
 
 A place and the next ones up to the stride read the same inputs, each with weights of
 its own. As channels of one place they fill a block, which few channels leave empty.

@@ -1,4 +1,4 @@
-"""Convolutions of one tap with strides, which read a copy of the pixels they use.
+"""Strided 1 x 1 convolutions: the pixels that they use are copied together first.
 
 Pixels with strides lie in a part of a cache's sets, so that fewer of them fit, and each
 group of outputs would read them from further away.

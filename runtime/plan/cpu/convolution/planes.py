@@ -1,4 +1,4 @@
-"""Convolutions of few channels, as first layers are: they read maps where they lie.
+"""Convolutions with few input channels (first layers), which read plain NCHW maps.
 
 Blocks of 16 channels would be mostly zeros. Maps with the channels last have them in
 one run for each row of a window, but are a copy, and runs of a few numbers are slow.

@@ -1,4 +1,4 @@
-"""Runs of places that a weight's gradient is summed over: tables for kernels."""
+"""Tables of the runs of pixels that a weight's gradient is summed over."""
 
 from __future__ import annotations
 
