@@ -6,7 +6,7 @@ from typing import Any
 
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.families import Values, family
-from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops, trunk
 from burnish.codegen.render.words import literal
 
 _WHISPER = {
@@ -14,6 +14,7 @@ _WHISPER = {
     "ForConditionalGeneration": "mel spectrum, ids -> logits (batch, time, vocab)",
     "ForAudioClassification": "mel spectrum -> logits (batch, labels)",
 }
+_ENCODER = "d_model encoder_layers encoder_attention_heads encoder_ffn_dim"
 _WAV2VEC2 = {
     "Model": "sound (batch, samples) -> (batch, frames, dim)",
     "ForCTC": "sound (batch, samples) -> logits (batch, frames, vocab)",
@@ -40,10 +41,7 @@ def whisper(config: Config, head: str) -> Values:
     sizes: dict[str, Any] = {
         "mels": mels,
         "source": source,
-        "dim": config.size("d_model", 384),
-        "depth": config.depth("encoder_layers", 4),
-        "heads": config.size("encoder_attention_heads", 6),
-        "hidden": config.size("encoder_ffn_dim", 1536),
+        **trunk(config, 384, 4, 6, 1536, keys=_ENCODER),
     }
     decoder = {
         "vocab": config.size("vocab_size", 51865),
@@ -58,7 +56,6 @@ def whisper(config: Config, head: str) -> Values:
         sizes |= {"width": width, "labels": labels}
     else:
         sizes |= decoder
-    config.multiple("d_model", sizes["dim"], sizes["heads"])
     config.multiple("d_model", sizes["dim"], sizes.get("decoder_heads", 1))
     features = f"float32[batch, {mels}, {2 * source}]"
     suppress = {
@@ -68,9 +65,7 @@ def whisper(config: Config, head: str) -> Values:
     suppress = {name: tokens for name, tokens in suppress.items() if tokens}
     return {
         "sizes": sizes,
-        **drops(
-            sizes, config.rate("dropout", 0.0), config.rate("attention_dropout", 0.0)
-        ),
+        **drops(config, sizes, dropout=0.0, attention_dropout=0.0),
         "act": config.word("activation_function", "gelu", ACTIVATIONS),
         "padding": config.token("pad_token_id", 50256),
         "tied": config.flag("tie_word_embeddings", True),
@@ -108,19 +103,12 @@ def wav2vec2(config: Config, head: str) -> Values:
         "strides": tuple(strides),
         "taps": taps,
         "tap_groups": config.size("num_conv_pos_embedding_groups", 16),
-        "dim": config.size("hidden_size", 768),
-        "depth": config.depth("num_hidden_layers", 12),
-        "heads": config.size("num_attention_heads", 12),
-        "hidden": config.size("intermediate_size", 3072),
+        **trunk(config, 768, 12, 12, 3072),
     }
-    config.multiple("hidden_size", sizes["dim"], sizes["heads"], sizes["tap_groups"])
+    config.multiple("hidden_size", sizes["dim"], sizes["tap_groups"])
     return {
         "sizes": sizes,
-        **drops(
-            sizes,
-            config.rate("hidden_dropout", 0.1),
-            config.rate("attention_dropout", 0.1),
-        ),
+        **drops(config, sizes, hidden_dropout=0.1, attention_dropout=0.1),
         "activation_dropout": config.rate("activation_dropout", 0.1),
         "projection_dropout": config.rate("feat_proj_dropout", 0.0),
         "final_dropout": config.rate("final_dropout", 0.1),

@@ -7,7 +7,7 @@ from typing import Any
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.families import Values, family
 from burnish.codegen.architectures.vision import patches
-from burnish.codegen.architectures.words import ACTIVATIONS, accepts
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, trunk
 
 _ACTIVATIONS = ("quick_gelu", *ACTIVATIONS)
 _CONTRACTS = {
@@ -21,13 +21,7 @@ _CONTRACTS = {
 
 
 def _tower(config: Config, sizes: dict[str, Any], dim: int, heads: int) -> Values:
-    sizes |= {
-        "dim": config.size("hidden_size", dim),
-        "depth": config.depth("num_hidden_layers", 12),
-        "heads": config.size("num_attention_heads", heads),
-        "hidden": config.size("intermediate_size", 4 * dim),
-    }
-    config.multiple("hidden_size", sizes["dim"], sizes["heads"])
+    sizes |= trunk(config, dim, 12, heads, 4 * dim)
     config.ignore("dropout", "projection_dim", "tie_word_embeddings")  # of others
     config.training_only("attention_dropout")
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.families import Values, family
-from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops, trunk
 
 _CONTRACTS = {
     "Model": "ids -> (batch, time, dim)",
@@ -39,18 +39,14 @@ def _bert_values(
     config.fixed(
         is_decoder=False, add_cross_attention=False, position_embedding_type="absolute"
     )
-    attention_dropout = config.rate("attention_probs_dropout_prob", dropout)
-    dropout = config.rate("hidden_dropout_prob", dropout)
     sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", None),
         "positions": config.size("max_position_embeddings", 512),
         "types": config.size("type_vocab_size", 2),
-        "dim": config.size("hidden_size", None),
-        "depth": config.depth("num_hidden_layers", None),
-        "heads": config.size("num_attention_heads", None),
-        "hidden": config.size("intermediate_size", None),
+        **trunk(config, None, None, None, None),
     }
-    config.multiple("hidden_size", sizes["dim"], sizes["heads"])
+    keys = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    drop = drops(config, sizes, **dict.fromkeys(keys, dropout))
     tied = config.flag("tie_word_embeddings", True)
     axes = "batch, choices, time" if head == "ForMultipleChoice" else "batch, time"
     return {
@@ -62,8 +58,8 @@ def _bert_values(
         "counts_tokens": False,
         "eps": config.number("layer_norm_eps", 1e-12),
         "act": config.word("hidden_act", act, ACTIVATIONS),
-        **drops(sizes, dropout, attention_dropout),
-        "classifier_dropout": config.rate("classifier_dropout", dropout),
+        **drop,
+        "classifier_dropout": config.rate("classifier_dropout", drop["dropout"]),
         "labels": config.labels(),
         "tied": tied,
         "own_bias": not tied and config.holds("decoder.bias"),
@@ -138,18 +134,12 @@ def distilbert(config: Config, head: str) -> Values:
     sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", 30522),
         "positions": config.size("max_position_embeddings", 512),
-        "dim": config.size("dim", 768),
-        "depth": config.depth("n_layers", 6),
-        "heads": config.size("n_heads", 12),
-        "hidden": config.size("hidden_dim", 3072),
+        **trunk(config, 768, 6, 12, 3072, keys="dim n_layers n_heads hidden_dim"),
     }
-    config.multiple("dim", sizes["dim"], sizes["heads"])
     axes = "batch, choices, time" if head == "ForMultipleChoice" else "batch, time"
     return {
         "sizes": sizes,
-        **drops(
-            sizes, config.rate("dropout", 0.1), config.rate("attention_dropout", 0.1)
-        ),
+        **drops(config, sizes, dropout=0.1, attention_dropout=0.1),
         "pooled_dropout": config.rate("seq_classif_dropout", 0.2),
         "answer_dropout": config.rate("qa_dropout", 0.1),
         "padding": config.token("pad_token_id", 0),

@@ -7,7 +7,7 @@ from typing import Any
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.decoders import CONTRACTS
 from burnish.codegen.architectures.families import Values, family
-from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops, trunk
 
 _HEADS = tuple(head for head in CONTRACTS if head != "ForCausalLM")
 
@@ -24,22 +24,17 @@ def gpt2(config: Config, head: str) -> Values:
         "summary_first_dropout",
     )
     dim = config.size("n_embd", 768)
-    heads = config.size("n_head", 12)
-    config.multiple("n_embd", dim, heads)
     sizes: dict[str, Any] = {
         "vocab": config.size("vocab_size", 50257),
         "positions": config.size("n_positions", 1024),
-        "dim": dim,
-        "depth": config.depth("n_layer", 12),
-        "heads": heads,
-        "hidden": config.size("n_inner", 4 * dim),
+        **trunk(config, 768, 12, 12, 4 * dim, keys="n_embd n_layer n_head n_inner"),
     }
     scaled = config.flag("scale_attn_weights", True)
     by_layer = config.flag("scale_attn_by_inverse_layer_idx", False)
     scale = ", scale=self.scale" if by_layer else "" if scaled else ", scale=1.0"
     return {
         "sizes": sizes,
-        **drops(sizes, config.rate("resid_pdrop", 0.1), config.rate("attn_pdrop", 0.1)),
+        **drops(config, sizes, resid_pdrop=0.1, attn_pdrop=0.1),
         "embedding_dropout": config.rate("embd_pdrop", 0.1),
         "scaled": scaled,
         "by_layer": by_layer,

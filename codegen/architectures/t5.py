@@ -44,7 +44,7 @@ def _values(config: Config, head: str, every: bool, feed: str) -> Values:
     tied = config.flag("tie_word_embeddings", True)
     return {
         "sizes": sizes,
-        **drops(sizes, config.rate("dropout_rate", 0.1), 0.0),
+        **drops(config, sizes, dropout_rate=0.1),
         "every": every,
         "gated": feed != act,
         "act": "gelu_new" if feed == "gated-gelu" else act,

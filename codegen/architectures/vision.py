@@ -6,7 +6,7 @@ from typing import Any
 
 from burnish.codegen.architectures.config import Config
 from burnish.codegen.architectures.families import Values, family
-from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops
+from burnish.codegen.architectures.words import ACTIVATIONS, accepts, drops, trunk
 
 _CONTRACTS = {
     "Model": "pixel_values (batch, channels, height, width) -> features",
@@ -56,20 +56,14 @@ def transformer(config: Config, head: str) -> Values:
     sizes: dict[str, Any] = {
         **patches(config, 16),
         "channels": config.size("num_channels", 3),
-        "dim": config.size("hidden_size", 768),
-        "depth": config.depth("num_hidden_layers", 12),
-        "heads": config.size("num_attention_heads", 12),
-        "hidden": config.size("intermediate_size", 3072),
+        **trunk(config, 768, 12, 12, 3072),
     }
-    config.multiple("hidden_size", sizes["dim"], sizes["heads"])
     image = pair(config, "image_size", 224)
     pooler_size = config.size("pooler_output_size", sizes["dim"])
     return {
         "sizes": sizes,
         **drops(
-            sizes,
-            config.rate("hidden_dropout_prob", 0.0),
-            config.rate("attention_probs_dropout_prob", 0.0),
+            config, sizes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
         ),
         "square": isinstance(sizes["image"], int),
         "distilled": config.values["model_type"] == "deit",

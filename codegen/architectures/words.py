@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any
 
+from burnish.codegen.architectures.config import Config
 from burnish.codegen.render.layout import WIDTH
 from burnish.codegen.render.words import number
 
@@ -38,14 +40,30 @@ def accepts(*names: str, axes: str = "batch, time", **others: str) -> str:
     return "\n".join(["    @nn.accepts(", *(f"        {w}," for w in words), "    )"])
 
 
-def drops(
-    sizes: dict[str, Any], dropout: float, attention_dropout: float
-) -> dict[str, Any]:
+_TRUNK = "hidden_size num_hidden_layers num_attention_heads intermediate_size"
+
+
+def trunk(config: Config, *defaults: int | None, keys: str = _TRUNK) -> dict[str, Any]:
+    """The sizes of a stack of layers; keys: those of dim, depth, heads and hidden."""
+    dims, depths, counts, widths = zip(keys.split(), defaults, strict=True)
+    sizes = {
+        "dim": config.size(*dims),
+        "depth": config.depth(*depths),
+        "heads": config.size(*counts),
+        "hidden": config.size(*widths),
+    }
+    config.multiple(dims[0], sizes["dim"], sizes["heads"])
+    return sizes
+
+
+def drops(config: Config, sizes: dict[str, Any], **rates: float) -> dict[str, Any]:
     """Template variables of dropout; empty where the probability is 0.
 
-    Others become arguments of the constructor, at the end of `sizes`; `drop`,
+    rates: the key of dropout, and that of attention's, with their defaults. Others than
+    0 become arguments of the constructor, at the end of `sizes`; `drop`,
     `attention_drop` and `drops` are how they are passed on.
     """
+    dropout, attention_dropout, *_ = *starmap(config.rate, rates.items()), 0.0
     if dropout:
         sizes["dropout"] = dropout
     if attention_dropout:
