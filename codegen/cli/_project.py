@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,36 +18,20 @@ if TYPE_CHECKING:
     from burnish.codegen.project.tables import Project
     from burnish.codegen.project.update import Module, Updated
 
-_OF_TABLES: dict[str, Any] = {
-    "out": None,
-    "name": None,
-    "half": False,
-    "embed": False,
-    "weights": True,
-    "quantize": None,
-    "simplify": True,
-    "flat": False,
-    "typed": False,
-    "standalone": False,
-    "selftest": False,
-    "allow_unknown": False,
-    "dequantize": False,
-    "compiled": False,
-    "dim": [],
-    "input": [],
-    "template_dir": None,
-    "rules": [],
-}
-"""Options that a table may set, with their defaults."""
+_COMPILED = {"compiled": False, "dim": [], "input": []}
 
 
 def run(options: argparse.Namespace) -> int:
-    for name, usual in _OF_TABLES.items():
+    from burnish.codegen.output.generated import Options
+
+    known = {each.name: each.default for each in fields(Options)}
+    known |= {"out": None, "template_dir": None, "rules": []} | _COMPILED
+    for name, usual in known.items():
         if getattr(options, name) != usual:
             flag = name.replace("_", "-")
             word = flag if usual is not True else f"no-{flag}"
             where = "it belongs in pyproject.toml"
-            if name in ("compiled", "dim", "input"):
+            if name in _COMPILED:
                 where = "run it where they are deployed, on each model"
             raise UsageError(
                 f"--{word}: expected a MODEL beside it; for the models of a project "

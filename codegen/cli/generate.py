@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -241,20 +241,8 @@ def _generated(options: argparse.Namespace, listen: Listener) -> list[Generated]
     from burnish.codegen import pipeline
     from burnish.codegen.tools import console
 
-    settings = pipeline.Options(
-        name=options.name,
-        half=options.half,
-        embed=options.embed,
-        simplify=options.simplify,
-        flat=options.flat,
-        typed=options.typed,
-        weights=options.weights,
-        quantize=options.quantize,
-        standalone=options.standalone,
-        selftest=options.selftest,
-        allow_unknown=options.allow_unknown,
-        dequantize=options.dequantize,
-    )
+    words = [each.name for each in fields(pipeline.Options)]
+    settings = pipeline.Options(**{word: getattr(options, word) for word in words})
     made = []
     with noting(lambda: others(len(options.models))):
         for model in options.models:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
@@ -16,13 +16,6 @@ from burnish.serialize import is_weights
 Existing: TypeAlias = Literal["keep", "force", "merge"]
 """How to treat a file that was edited, or that Burnish did not write: keep it and write
 nothing; keep it as .bak; merge the edits into the new source."""
-
-
-_SWITCHES = (
-    *("half", "embed", "flat", "typed", "standalone", "selftest", "allow_unknown"),
-    "dequantize",
-)
-_OFF = {"simplify": "--no-simplify", "weights": "--no-weights"}
 
 
 @dataclass(frozen=True)
@@ -57,23 +50,25 @@ class Options:
         """The options as the command line has them, "" for the defaults."""
         given = ("name", self.name), ("quantize", self.quantize)
         words = [f"--{word} {value}" for word, value in given if value]
-        words += [_switch(word) for word in _SWITCHES if getattr(self, word)]
-        words += [option for word, option in _OFF.items() if not getattr(self, word)]
-        return " ".join(words)
+        other = (_switch(w) for w in SWITCHES if getattr(self, w) != SWITCHES[w])
+        return " ".join((*words, *sorted(other, key=lambda word: word[:5] == "--no-")))
 
     @classmethod
     def of(cls, spelled: str) -> Self:
         """The options that `spelled` returns, without those that it never writes."""
         words = shlex.split(spelled)
         pairs = dict(pairwise(words))
-        on = {word: _switch(word) in words for word in _SWITCHES}
-        on |= {word: option not in words for word, option in _OFF.items()}
+        on = {word: (_switch(word) in words) != SWITCHES[word] for word in SWITCHES}
         return cls(pairs.get("--name"), quantize=pairs.get("--quantize"), **on)
 
 
+SWITCHES = {f.name: f.default for f in fields(Options) if isinstance(f.default, bool)}
+"""Options that are on or off, and whether they usually are."""
+
+
 def _switch(word: str) -> str:
-    """`--allow-unknown`"""
-    return f"--{word.replace('_', '-')}"
+    """`--allow-unknown`, `--no-weights`"""
+    return f"--{'no-' if SWITCHES[word] else ''}{word.replace('_', '-')}"
 
 
 def usual_name(path: Path) -> str:

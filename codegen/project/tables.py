@@ -15,7 +15,7 @@ from typing import Any
 
 from burnish.codegen.errors import UsageError
 from burnish.codegen.names.identifier import Identifier
-from burnish.codegen.output.generated import Options, usual_name
+from burnish.codegen.output.generated import SWITCHES, Options, usual_name
 
 FILE = "pyproject.toml"
 
@@ -25,10 +25,8 @@ DTYPES = ("float16", "float32")
 
 _SWITCHES = {
     word: word.replace("_", "-")
-    for word in (
-        *("simplify", "flat", "typed", "standalone", "selftest", "allow_unknown"),
-        "dequantize",
-    )
+    for word in SWITCHES
+    if word not in ("half", "embed", "weights")
 }
 """Options that a table has as they are, and their keys."""
 _OPTIONAL = (
@@ -161,8 +159,7 @@ def _table(path: Path, number: int, entry: Any, packages: Path) -> Table:
 def _settings(keys: _Keys, dtype: str | None) -> Options:
     weights = keys.one_of("weights", WEIGHTS, "file")
     switches = {
-        word: keys.get(key, bool, getattr(Options, word))
-        for word, key in _SWITCHES.items()
+        word: keys.get(key, bool, SWITCHES[word]) for word, key in _SWITCHES.items()
     }
     return Options(
         half=dtype == "float16",
