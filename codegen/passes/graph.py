@@ -284,6 +284,18 @@ def starts_at_zero(node: ir.Node) -> bool:
     return set(starts or [-1]) == {0} and set(steps or [0]) == {1}
 
 
+def cut_of(node: ir.Node | None) -> tuple[ir.Value, int, int, int, int] | None:
+    """What a Slice along one axis takes: of which value, start, end, axis and step."""
+    if node is None or node.domain or node.op_type != "Slice" or len(node.inputs) < 4:
+        return None
+    whole, *given = node.inputs
+    known = [n[0] for n in map(integers, given) if n is not None and len(n) == 1]
+    if whole is None or len(known) != len(given):
+        return None
+    start, end, axis, step = (*known, 1)[:4]
+    return whole, start, end, axis, step
+
+
 def is_read_only_by(node: ir.Node, kind: str, *places: int) -> bool:
     """Whether only operators of a kind read the result, as one of these inputs."""
     result = node.outputs[0]

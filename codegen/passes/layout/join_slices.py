@@ -73,19 +73,16 @@ def _cut(
     cut: ir.Node, squeezed: list[int] | None, nodes: list[ir.Node]
 ) -> _Step | None:
     """The step of one element along one axis, which is not the last."""
-    x, *bounds = cut.inputs
-    sizes = declared(x)
-    known = [g.integers(value) for value in bounds]
-    single = [each[0] for each in known if each is not None and len(each) == 1]
-    if x is None or not sizes or len(single) != len(bounds) or len(single) < 3:
+    found, sizes = g.cut_of(cut), declared(cut.inputs[0])
+    if found is None or not sizes:
         return None
-    start, stop, axis = single[0], single[1], single[2] % len(sizes)
+    x, start, stop, axis, step = found
+    axis %= len(sizes)
     whole = numbers(sizes[axis : axis + 1])
     if squeezed != [axis] or axis == len(sizes) - 1 or not whole:
         return None
     start, stop = (min(n + whole[0] if n < 0 else n, whole[0]) for n in (start, stop))
-    one = stop == start + 1 and single[3:] in ([], [1])
-    return _Step(x, axis, start, nodes) if one else None
+    return _Step(x, axis, start, nodes) if (stop, step) == (start + 1, 1) else None
 
 
 def _axes(node: ir.Node, rank: int) -> list[int] | None:

@@ -79,18 +79,14 @@ def _unswapped(value: ir.Value | None, by_batch: bool) -> _Sequence:
 
 def _before_reversal(value: ir.Value, by_batch: bool) -> ir.Value | None:
     """What a Slice reverses along time."""
-    maker = g.maker_of(value, "Slice")
-    if maker is None or len(maker.inputs) != 5:
+    cut, time = g.cut_of(g.maker_of(value)), int(by_batch)
+    if cut is None or cut[3] not in (time, time - 3):
         return None
-    starts, stops, axes, steps = (g.integers(given) for given in maker.inputs[1:])
-    source, time = maker.inputs[0], int(by_batch)
-    if source is None or source.shape is None or axes not in ([time], [time - 3]):
+    source, start, stop, _, step = cut
+    length = None if source.shape is None else source.shape[time]
+    if not isinstance(length, int) or step != -1:
         return None
-    length = source.shape[time]
-    if not isinstance(length, int) or steps != [-1] or not starts or not stops:
-        return None
-    whole = starts[0] in (-1, length - 1) and stops[0] < -length
-    return source if whole else None
+    return source if start in (-1, length - 1) and stop < -length else None
 
 
 def _reversed_results(node: ir.Node) -> list[_Sequence] | None:

@@ -89,12 +89,10 @@ def _row(node: ir.Node, axis: int, size: int | None) -> int | None:
         if not single or g.attribute(node, "axis", 0) != axis or index is None:
             return None
         return _from_the_end(int(index.numpy()), axis, size)
-    if node.op_type != "Slice" or len(node.inputs) < 4:
+    cut = g.cut_of(node)
+    if cut is None or cut[3:] != (axis, 1):
         return None
-    starts, stops, axes, *steps = (g.integers(given) for given in node.inputs[1:])
-    if axes != [axis] or not starts or not stops or steps not in ([], [[1]]):
-        return None
-    start, stop = starts[0], stops[0]
+    start, stop = cut[1:3]
     if size is not None:
         start, stop = (n + size if n < 0 else min(n, size) for n in (start, stop))
         one = 0 <= start < size and stop == start + 1

@@ -108,16 +108,11 @@ def joined_states(before: ir.Node, parts: Sequence[ir.Value | None]) -> ir.Value
 
 def _cut(value: ir.Value | None) -> tuple[ir.Value, int, int] | None:
     """The value that another is a slice of along the first axis, with start and end."""
-    maker = g.maker_of(value, "Slice")
-    if maker is None or len(maker.inputs) < 4:
-        return None
-    starts, stops, axes = (g.integers(v) for v in maker.inputs[1:4])
-    steps = g.integers(maker.inputs[4]) if len(maker.inputs) > 4 else [1]
-    whole, dims = maker.inputs[0], declared(value)
-    if whole is None or axes != [0] or steps != [1] or not starts or not stops:
-        return None
+    cut, dims = g.cut_of(g.maker_of(value)), declared(value)
     count = None if not dims or dims[0] is None else dims[0].value
-    return None if count is None else (whole, starts[0], starts[0] + count)
+    if cut is None or cut[3:] != (0, 1) or count is None:
+        return None
+    return cut[0], cut[1], cut[1] + count
 
 
 def part_states(

@@ -59,15 +59,11 @@ def _columns(value: ir.Value, x: ir.Value, last: int) -> Columns | None:
         along = g.attribute(node, "axis", 0) in (-1, rank - 1)
         ends = (0, last // 2, 1) if first else (last // 2, last, 1)
         return ends if even and along else None
-    if node.op_type != "Slice" or len(node.inputs) < 4:
+    cut = g.cut_of(node)
+    if cut is None or cut[3] not in (-1, rank - 1):
         return None
-    given = [g.integers(i) for i in (*node.inputs[1:], None)[:4]]
-    start, end, axis, step = (n[0] if n and len(n) == 1 else None for n in given)
-    if start is None or end is None or axis not in (-1, rank - 1):
-        return None
-    if len(node.inputs) > 4 and step is None:
-        return None
-    return start % last, min(end, last) if end > 0 else end + last, step or 1
+    _, start, end, _, step = cut
+    return start % last, min(end, last) if end > 0 else end + last, step
 
 
 def _rotary(found: Match) -> ir.Node:
