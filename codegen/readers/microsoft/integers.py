@@ -171,7 +171,7 @@ def qattention(
 ) -> Any:
     width = size(weight, 1)
     if do_rotary or past_present_share_buffer or width is None:
-        raise Unreadable("expected no rotary places and no shared cache")
+        raise Unreadable("expected no rotary positions, and a cache of its own")
     x = matmul_integer_to_float(
         *(op, input_, weight, input_scale, weight_scale),
         *(input_zero_point, weight_zero_point, bias),

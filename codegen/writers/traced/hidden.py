@@ -64,8 +64,8 @@ class Watch:
                 ]
                 if changed:
                     raise ExportError(
-                        f"export: {line}: expected a loop whose rounds are alike, got "
-                        f"one that leaves {changed[0]} changed to the next round, from "
+                        f"export: {line}: expected a loop of equal iterations, got "
+                        f"one that leaves {changed[0]} changed to the next, from "
                         f"{one[changed[0]]!r:.40} to {other[changed[0]]!r:.40}; use a "
                         f"tensor, or keep it out of the loop"
                     )

@@ -138,9 +138,9 @@ class _Join:
             return self._both(a, b, self._result)
         except _NoFit:
             raise ExportError(
-                f"export: {self.decision.line}: the two ways of an `if` on a tensor "
-                f"give other kinds of results; expected as many tensors of the same "
-                f"dtypes, as ONNX's If has"
+                f"export: {self.decision.line}: the branches of an `if` on a tensor "
+                f"differ in what they give; expected the same number of tensors with "
+                f"the same dtypes, as ONNX's If has"
             ) from None
 
     def _result(self, a: Any, b: Any) -> Any:

@@ -53,8 +53,8 @@ def truth_asked(frame: FrameType, line: str) -> Asking | None:
         _check(node, line)
         if any(_is_several(each) for each in ast.walk(test)):
             raise ExportError(
-                f"export: {line}: expected a loop that asks one tensor, got several; "
-                f"join them with & and |"
+                f"export: {line}: expected a loop whose condition reads one "
+                f"tensor, got several; join them with & and |"
             )
         return Asking(frame, node, stays)
     return None
@@ -122,7 +122,7 @@ def check_alike(asking: Asking, asked: set[Place], line: str) -> None:
             continue
         if read:
             raise ExportError(
-                f"export: {line}: expected a loop whose rounds are alike, got one that "
+                f"export: {line}: expected a loop of equal iterations, got one that "
                 f"decides by {min(read)} in Python, line {each.lineno}; use a tensor"
             )
 

@@ -47,8 +47,9 @@ def rolled(loop: Unrolled, seen: Seen) -> Block:
         return _Rounds(loop, seen).block()
     except _Unlike as error:
         raise ExportError(
-            f"export: {loop.decision.line}: expected a loop whose rounds do the same "
-            f"to other values of the same shapes, as ONNX's Loop does, got {error}"
+            f"export: {loop.decision.line}: expected a loop whose iterations run the "
+            f"same operators on values of the same shapes, as ONNX's Loop does, got "
+            f"{error}"
         ) from None
 
 
@@ -102,9 +103,9 @@ class _Rounds:
     def block(self) -> Block:
         one, two, three = self.loop.rounds
         if not len(one) == len(two) == len(three):
-            raise _Unlike("rounds of more and fewer steps")
+            raise _Unlike("iterations of unequal numbers of calls")
         if self.loop.conditions is None and len(self._lengths()) > 1:
-            raise _Unlike("rounds of more and fewer steps")
+            raise _Unlike("iterations of unequal numbers of calls")
         calls = [self._call(*each) for each in zip(one, two, three, strict=True)]
         going = self._going()
         for column in self.columns:  # more are added as they are found
@@ -219,7 +220,7 @@ class _Rounds:
             raise _Unlike(f"{values[0]!r} in one of them")
         kinds = {(tuple(v.shape), str(v.dtype)) for v in map(self._kind, values)}
         if len(kinds) > 1:
-            raise _Unlike(f"values of several kinds, {sorted(kinds)}")
+            raise _Unlike(f"values of several shapes or dtypes, {sorted(kinds)}")
         self.columns.append(_Column(values, self._new(self._kind(values[0]))))
         return self.columns[-1]
 
@@ -233,14 +234,14 @@ class _Rounds:
         """The loop-carried value of an iteration: b, where the third begins with c."""
         if isinstance(b, Ref) and b.place in self._own:
             if not isinstance(c, Ref) or self._first[0].get(c.place) != b.place:
-                raise _Unlike("a value that comes from another step each round")
+                raise _Unlike("a value that comes from another call in each iteration")
             return b
         for column in self.columns:
             if self._equal(column.values[0], b) and self._equal(column.values[1], c):
                 return column.inside
         if self._equal(b, c):
             return b
-        raise _Unlike("a value of two rounds before")
+        raise _Unlike("a value from two iterations before")
 
     def _going(self) -> Any:
         if self.loop.conditions is None:
@@ -260,11 +261,11 @@ class _Rounds:
         assert three is not None
         if not plain(one.calls) == plain(two.calls) == plain(three.calls):
             raise _Unlike(
-                "other steps after one round than after two; of a list that grows, "
+                "other calls after one iteration than after two; of a list that grows, "
                 "ops.stack(list) alone can be taken"
             )
         if none is not None and plain(none.calls) != plain(one.calls):
-            raise _Unlike("other steps after no round than after one")
+            raise _Unlike("other calls after no iteration than after one")
         self._inner: set[tuple[int, ...]] = set()
         calls = [
             self._later(*each)
@@ -337,7 +338,7 @@ class _Rounds:
                 break
         else:
             if none is None:
-                raise _Unlike("no value of something where no round is run")
+                raise _Unlike("a result without a value where no iteration runs")
             column = self._column(none, one, two)
             if self._array(one) is not None and not self._equal(one, two):
                 column.after = self._number(one, two, three)

@@ -309,8 +309,8 @@ def run(
         if not tape.decisions:
             raise
         raise ExportError(
-            f"export: {tape.decisions[-1].line}: both ways of an `if` on a tensor are "
-            f"exported, and one of them raises {type(error).__name__}: {error}"
+            f"export: {tape.decisions[-1].line}: both branches of an `if` on a tensor "
+            f"are exported, and one of them raises {type(error).__name__}: {error}"
         ) from error
     tape.results = mapped(results, tape.ref)
     return tape

@@ -85,8 +85,8 @@ class _Ways:
         """The block of calls from a decision on."""
         if self.runs > _MOST:
             raise ExportError(
-                f"export: {decision.line}: expected at most {_MOST} ways through the "
-                f"module, got more; choose with ops.where where that will do"
+                f"export: {decision.line}: expected at most {_MOST} control-flow paths "
+                f"through the module, got more; choose with ops.where where possible"
             )
         asking = decision.asking
         if asking is None:
@@ -107,7 +107,7 @@ class _Ways:
             tape = self.run(ways)
             if tape.decisions[len(ways) - 1][:2] != decision[:2]:
                 raise ExportError(
-                    f"export: {decision.line}: run again the module does something "
+                    f"export: {decision.line}: the module, run again, does something "
                     f"else before this line; expected the same calls in every run"
                 )
         return self.follow(ways, tape, decision.start)

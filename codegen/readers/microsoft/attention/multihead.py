@@ -40,7 +40,7 @@ def attention(
 ) -> Any:
     """past and present hold keys and values, (2, batch, heads, time, size)."""
     if do_rotary or past_present_share_buffer:
-        raise Unreadable("expected no rotary places and no shared cache")
+        raise Unreadable("expected no rotary positions, and a cache of its own")
     x = op.MatMul(input_, weights)
     x = x if bias is None else op.Add(x, bias)
     x.shape = input_.shape and ir.Shape([*input_.shape[:2], None])

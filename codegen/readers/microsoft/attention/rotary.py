@@ -47,7 +47,7 @@ def rotary_embedding(
 ) -> Any:
     """position_ids: of every place, (batch, time), or of the first, (1,)."""
     if is_packed_batching or scale != 1:
-        raise Unreadable("expected rows of a batch, and places that are not scaled")
+        raise Unreadable("expected no packed batch, and positions that are not scaled")
     x = _by_head(op, input_, num_heads, size(cos_cache, 1))
     if rank(position_ids) == 1:
         time = op.length(x, 2)
@@ -97,7 +97,7 @@ def rotary_embedding_of_three(
     """
     columns = sum(mrope_section)
     if is_packed_batching or scale != 1 or size(cos_cache, 1) != columns:
-        raise Unreadable("expected rows of a batch, places that are not scaled")
+        raise Unreadable("expected no packed batch, and positions that are not scaled")
     stream = np.arange(3).repeat(mrope_section)
     if mrope_layout:
         stream[:] = 0

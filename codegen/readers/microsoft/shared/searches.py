@@ -70,7 +70,7 @@ def _interface(node: ir.Node) -> dict[str, Any]:
     if any(value is not None for value in node.inputs[_INPUTS[node.op_type] :]):
         raise Unreadable("whose decoder is Whisper's")
     if node.op_type == "Sampling" and len(node.outputs) > 1:
-        raise Unreadable("whose second output is a tool's for its own developers")
+        raise Unreadable("whose second output, filtered logits, is asked for")
     decoder, kind = node.attributes["decoder"].as_graph(), _kind(node)
     if kind == _GPT:
         past, first = list(decoder.inputs[3:]), 3
