@@ -9,9 +9,8 @@ import onnx_ir as ir
 from burnish.codegen.readers.microsoft.shared.bodies import (
     END,
     Builder,
-    Unreadable,
+    known,
     microsoft,
-    size,
 )
 
 
@@ -32,9 +31,7 @@ def word_conv_embedding(
     Sequence (words, characters): a word ends in zeros, one that begins with 0 is none
     and is 0. W (filters, 1, window, width); C (vocabulary, width).
     """
-    window = size(W, 2)
-    if window is None:
-        raise Unreadable("expected convolution weights of a known size")
+    window = known(W, 2, "convolution weights")
     real = op.Cast(op.Greater(Sequence, op.CastLike(0, Sequence)), to=ir.DataType.INT64)
     is_word = op.Slice(real, [0], [1], [1])
     count = op.ReduceSum(real, [1], keepdims=1)

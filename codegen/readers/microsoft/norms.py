@@ -10,6 +10,7 @@ import onnx_ir as ir
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
+    known,
     microsoft,
     rank,
 )
@@ -205,9 +206,7 @@ def engram_gate(
     epsilon: float = 1e-5,
 ) -> Any:
     """The value (batch, time, H) behind a gate of each stream: (batch, time, C, H)"""
-    width = key.shape[-1] if key.shape is not None else None
-    if not isinstance(width, int):
-        raise Unreadable("expected keys of a known size")
+    width = known(key, -1, "keys")
 
     def normed(x: Any, scale: Any) -> Any:
         even = op.RMSNormalization(x, np.ones(width, np.float32), epsilon=epsilon)

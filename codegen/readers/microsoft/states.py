@@ -9,6 +9,7 @@ import numpy as np
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
+    known,
     microsoft,
     rank,
     size,
@@ -43,7 +44,9 @@ def linear_attention(
     if state_window:
         raise Unreadable("expected the last state alone, not a window of states")
     if kv_num_heads > q_num_heads:
-        key = _of_all_heads(op, key, size(query, 2), q_num_heads, kv_num_heads)
+        key = _of_all_heads(
+            op, key, known(query, 2, "heads"), q_num_heads, kv_num_heads
+        )
         query = _repeated(op, query, q_num_heads, kv_num_heads)
         q_num_heads = kv_num_heads
     return _attended(
@@ -63,14 +66,9 @@ def _attended(op: Builder, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _of_all_heads(
-    op: Builder, key: Any, width: int | None, heads: int, wanted: int
-) -> Any:
+def _of_all_heads(op: Builder, key: Any, width: int, heads: int, wanted: int) -> Any:
     """Keys of `wanted` heads; a head of the queries, `width` / `heads`, is as wide."""
-    whole = size(key, 2)
-    if width is None or whole is None:
-        raise Unreadable("expected heads of a known size")
-    held = whole * heads // width
+    held = known(key, 2, "heads") * heads // width
     return key if held == wanted else _repeated(op, key, held, wanted)
 
 
@@ -147,10 +145,7 @@ def gated_rms_norm(
     epsilon: float = 1e-5,
 ) -> Any:
     """Each group of as many elements as `scale` has is normalized by itself."""
-    width, axes = size(scale, 0), rank(X)
-    if width is None:
-        raise Unreadable("expected a scale of a known size")
-    x = X
+    width, axes, x = known(scale, 0, "a scale"), rank(X), X
     if size(X, -1) != width:
         x = op.Reshape(X, [*[0] * (axes - 1), -1, width])
     y = op.RMSNormalization(x, scale, axis=-1, epsilon=epsilon)
@@ -234,8 +229,9 @@ def gated_delta_net(
         raise Unreadable("expected rows of one length and the last state alone")
     if key is None or value is None:
         raise Unreadable("expected queries, keys and values apart")
-    heads, wide = _known(value, -2), _known(value, -1)
-    q_heads, width = _known(query, -2), _known(query, -1)
+    heads, wide, q_heads, width = (
+        known(x, axis, "heads") for x in (value, query) for axis in (-2, -1)
+    )
     if rank(query) == 3 and initial_state is None:
         raise Unreadable(
             "expected an initial state, which says how many rows there are"
@@ -273,13 +269,6 @@ def gated_delta_net(
     )
     shape = op.Shape(value)
     return op.Reshape(y, shape), op.Transpose(state, perm=turned)
-
-
-def _known(x: Any, axis: int) -> int:
-    found = size(x, axis)
-    if found is None:
-        raise Unreadable("expected heads of a known size")
-    return found
 
 
 def _of_length_one(op: Builder, x: Any, like: Any) -> Any:

@@ -12,8 +12,8 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     array_of,
+    known,
     microsoft,
-    size,
 )
 from burnish.codegen.readers.microsoft.shared.caches import (
     Cache,
@@ -182,10 +182,7 @@ def _parts(
 ) -> list[Any]:
     """Queries, keys and values by head; key is None where query holds all of them."""
     if key is None:
-        width = size(query, 2)
-        if width is None:
-            raise Unreadable("expected packed queries of a known size")
-        each = width // (heads + 2 * kv_heads)
+        each = known(query, 2, "packed queries") // (heads + 2 * kv_heads)
         sizes = [heads * each, kv_heads * each, kv_heads * each]
         query, key, value = op.split(query, 2, sizes)
     counts = ((query, heads), (key, kv_heads), (value, kv_heads))

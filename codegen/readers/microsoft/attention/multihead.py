@@ -9,9 +9,9 @@ import onnx_ir as ir
 from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
+    known,
     microsoft,
     rank,
-    size,
 )
 from burnish.codegen.readers.microsoft.shared.caches import Cache
 from burnish.codegen.readers.microsoft.shared.masks import hidden
@@ -56,12 +56,7 @@ def attention(
 
 def packed_sizes(weights: Any, given: Any) -> list[int]:
     """How wide queries, keys and values are in a packed projection."""
-    width = size(weights, 1)
-    if given:
-        return list(given)
-    if width is None:
-        raise Unreadable("expected weights of a known size")
-    return [width // 3] * 3
+    return list(given) if given else [known(weights, 1, "weights") // 3] * 3
 
 
 def from_projection(
@@ -185,9 +180,7 @@ def three(
         raise Unreadable("expected keys beside queries of three axes")
     biases: list[Any] = [None] * 3
     if bias is not None:
-        d, e = size(query, 2), size(bias, 0)
-        if d is None or e is None:
-            raise Unreadable("expected queries and a bias of known sizes")
+        d, e = known(query, 2, "queries"), known(bias, 0, "a bias")
         biases = list(op.split(bias, 0, [d, d, e - 2 * d]))
     q = by_head(op, _plus(op, query, biases[0]), heads)
     if rank(key) == 5:

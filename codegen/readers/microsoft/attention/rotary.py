@@ -11,6 +11,7 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     Builder,
     Unreadable,
     float32,
+    known,
     microsoft,
     rank,
     size,
@@ -137,9 +138,7 @@ def relative_position_bias(
 
     bias_table: declared (buckets, heads), stored head after head.
     """
-    buckets, heads = size(bias_table, 0), size(bias_table, 1)
-    if buckets is None or heads is None:
-        raise Unreadable("expected a table of a known size")
+    buckets, heads = (known(bias_table, axis, "a table") for axis in (0, 1))
     rows, columns = (
         op.Range(0, op.Squeeze(op.Cast(x, to=ir.DataType.INT64)), 1)
         for x in (query_length, key_length)

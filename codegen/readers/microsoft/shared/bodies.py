@@ -201,6 +201,14 @@ def size(x: ir.Value | None, axis: int) -> int | None:
     return found if isinstance(found, int) else None
 
 
+def known(x: ir.Value | None, axis: int, what: str) -> int:
+    """A dimension. Raises Unreadable when it is no number."""
+    found = size(x, axis)
+    if found is None:
+        raise Unreadable(f"expected {what} of a known size")
+    return found
+
+
 def array_of(x: ir.Value | None, what: str) -> np.ndarray:
     """The numbers of an initializer. Raises Unreadable for a computed value."""
     tensor = None if x is None else x.const_value
