@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import numpy as np
 from burnish import nn, seed
 from burnish.codegen import pipeline, verify
 from burnish.codegen.errors import VerifyError
+from burnish.codegen.loaded import imported
 from burnish.codegen.tools import console
 from burnish.models.mnist import train
 
@@ -42,7 +42,7 @@ def print_steps(keep: Path | None = None) -> None:
 
         _generate(original, folder)
         _verify(original, folder)
-        model_class = _imported(folder)
+        model_class = stack.enter_context(imported(folder / "mnist.py")).Model
         model = model_class.from_file()
         images, labels = train.digits("test")
         _classify(model, images, labels)
@@ -70,16 +70,6 @@ def _verify(original: Path, folder: Path) -> None:
     console.comparison(report)
     if not report.agrees:
         raise VerifyError(f"{report.module}: the numbers of the demo do not agree")
-
-
-def _imported(folder: Path) -> Any:
-    """The generated class, from the folder it was written to."""
-    spec = importlib.util.spec_from_file_location("mnist", folder / "mnist.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["mnist"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Model
 
 
 def _classify(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> None:
