@@ -27,6 +27,7 @@ FEW = {
     "uneven": (nn.Conv2d(4, 80, (1, 4), (3, 1), (2, 1)), (2, 4, 8, 10)),
     "signals": (nn.Conv1d(2, 64, 10, 5), (2, 2, 500)),
     "signals, padded": (nn.Conv1d(7, 16, 3, padding=1), (3, 7, 17)),
+    "rows of eight": (nn.Conv2d(3, 16, 3), (1, 3, 20, 10)),
     "no bias": (nn.Conv1d(2, 16, 33, bias=False), (1, 2, 60)),
 }
 """Each with the shape of its input."""
@@ -34,7 +35,7 @@ FEW = {
 OTHERS = {
     "blocks of channels": (nn.Conv2d(16, 16, 3), (1, 16, 12, 12)),
     "groups": (nn.Conv2d(4, 32, 3, groups=2), (1, 4, 12, 12)),
-    "rows of a few results": (nn.Conv2d(3, 16, 3), (1, 3, 20, 7)),
+    "rows of a few results": (nn.Conv2d(3, 16, 3), (1, 3, 20, 6)),
     "one signal": (nn.Conv1d(1, 16, 10, 5), (2, 1, 100)),
     "volumes": (nn.Conv3d(3, 16, 3), (1, 3, 5, 6, 12)),
 }
