@@ -17,7 +17,8 @@ enum {
     NEAR = 60 << 10,   // bytes of weights that come from the second-level cache in time
     SLICE = 13 << 10,  // bytes of weights, about, that are used by several tiles at once
     LEAST = 3,         // such tiles
-    KEPT = 40 * 6 * LANES  // floats of their sums
+    KEPT = 40 * 6 * LANES,  // floats of their sums
+    RECENT = 96             // pixels whose results are in the first-level cache
 };
 
 // Weights to bring into the second-level cache, `each` lines by a tile from `first` on,
@@ -115,6 +116,43 @@ static void one_tile(const conv_record *r, const call *c, piece *p, int64_t grou
     if (!p->is_followed && !is_cheap(r->act)) finish(r, p->out, p->to, t->count);
 }
 
+#if WIDTH == 8
+// Whether the tiles from start on, up to `end`, are of contiguous pixels of one tap.
+static int are_points(const conv_record *r, const call *c, int64_t start, int64_t end) {
+    if (r->half || r->nr > 1 || r->width || r->weight_step != LANES) return 0;
+    const int32_t *from = at(c, r->from), *to = at(c, r->to);
+    const tile *t = (const tile *)at(c, r->tiles) + start, *last = t + (end - start) - 1;
+    const int32_t behind = last->first + last->count - 1, wide = behind - t->first;
+    return t->n_runs == 1 && t->n_last == 1 && t->runs == last->runs
+           && t->last == last->last && from[behind] - from[t->first] == wide * LANES
+           && to[behind] - to[t->first] == wide * LANES;
+}
+
+// n: the weights to ask for meanwhile.
+static void points_of_group(const conv_record *r, const call *c, piece *p, int64_t group,
+                            int64_t start, int64_t end, const next *n) {
+    const tile *t = (const tile *)at(c, r->tiles) + start, *last = t + (end - start) - 1;
+    const int32_t count = last->first + last->count - t->first;
+    const int32_t most = is_cheap(r->act) || count < RECENT ? count : RECENT;
+    const int64_t lines = n->of.rows * n->of.row;
+    const int64_t products = (most / 6 + 1) * r->blocks * LANES;
+    p->t = t;
+    p->is_half = (group + 1) % r->inner == 0
+                 && r->of_outs <= (r->inner - 1) * LANES + LANES / 2;
+    p->ahead = (asked){n->of.first, lines, 256 * lines / products + 1, n->of.row,
+                       n->of.row, n->of.step - (n->of.row - 1) * LANES};
+    int32_t from = ((const int32_t *)at(c, r->from))[t->first] + p->runs[t->runs].x;
+    int32_t to = ((const int32_t *)at(c, r->to))[t->first];
+    for (int32_t rest = count, some; rest > 0; rest -= some) {
+        some = rest < most ? rest : most;
+        points(p, from, to, some);
+        if (!is_cheap(r->act)) finish(r, p->out + to, 0, some);
+        from += some * LANES, to += some * LANES;
+        p->ahead.lines = 0;
+    }
+}
+#endif
+
 // The blocks of a slice, whose weights stay in the first-level cache for all tiles.
 // Measured with vectors of 8. Any share of the tiles has the same.
 static int64_t blocks_of_slice(const conv_record *r) {
@@ -133,6 +171,12 @@ static void tiles_of_group(const conv_record *r, const call *c, int64_t group,
     const int64_t some = blocks_of_slice(r);
     piece of = of_group(r, c, group, w);
     if (some >= r->blocks) {
+#if WIDTH == 8
+        if (are_points(r, c, start, end)) {
+            points_of_group(r, c, &of, group, start, end, n);
+            return;
+        }
+#endif
         for (int64_t i = start; i < end; i++) one_tile(r, c, &of, group, i, n);
         return;
     }

@@ -46,8 +46,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         x += record->x_step;
         weight += record->weight_step * (NR * LANES);
     }
-    add_bias(R, NR, acc, p);
-    leave(R, NR, acc, p);
+    add_bias(R, NR * PARTS, acc, p);
+    leave(R, NR * PARTS, acc, p, 0, p->to);
 }
 
 DEFINE_TILES

@@ -9,11 +9,6 @@
 #include "conv_tile.h"
 #include "turn.h"
 
-enum {
-    SHORT = 32,   // products of a sum that begins with the bias
-    SUMMED = 192  // products that are summed one by one; such sums apart
-};
-
 // Up to R results of a row, and NR blocks of channels.
 typedef struct {
     const float *x, *weight, *bias;

@@ -8,8 +8,6 @@
 
 enum {
     AHEAD = 1024,      // of weights: floats that are asked for before they are used
-    SHORT = 32,        // products of a sum that begins with the bias
-    SUMMED = 192,      // products, about, that are summed one by one; such sums apart
     ASKED = 32,        // products for which lines of the next weights are asked for at once
     TOGETHER = WIDTH == 8 ? 1 : 4,  // blocks of one run each in one loop
     CROWDED = 9,       // pixels with a pointer each that leave registers for the rest
@@ -61,12 +59,6 @@ enum {
         }                                                                            \
         k += (count);                                                                \
     }
-
-// What R pixels read of a block behind the next one, which comes too late else. There must
-// be one: lines of pages that are not mapped take as long to ask for as many products.
-INLINE void ask_for_block(const int R, const int stride, const float *x) {
-    UNROLLED for (int r = 0; r < R; r++) __builtin_prefetch(x + r * stride, 0, 3);
-}
 
 // stride: floats from a pixel's input to the next one's; 0 where a table gives them.
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
@@ -175,8 +167,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
             store(p->kept + (r * n + j) * WIDTH, acc[r][j]);
         return;
     }
-    if (!is_short) add_bias(R, NR, acc, p);
-    leave(R, NR, acc, p);
+    if (!is_short) add_bias(R, n, acc, p);
+    leave(R, n, acc, p, 0, p->to);
 }
 
 DEFINE_TILES

@@ -4,7 +4,11 @@
 #include "conv.h"
 #include "vector.h"
 
-enum { MOST_VECTORS = MOST_BLOCKS * PARTS };
+enum {
+    MOST_VECTORS = MOST_BLOCKS * PARTS,
+    SHORT = 32,   // products of a sum that begins with the bias
+    SUMMED = 192  // products, about, that are summed one by one; such sums apart
+};
 
 // All tile shapes: X(pixels, blocks). Accumulators, weights and one input have to
 // fit the registers: 32 vectors of 16 or of 4, or 16 vectors of 8.
@@ -49,6 +53,12 @@ INLINE void ask_ahead(asked *a, int64_t products) {
     }
 }
 
+// What R pixels read of a block behind the next one, which comes too late else. There must
+// be one: lines of pages that are not mapped take as long to ask for as many products.
+INLINE void ask_for_block(const int R, const int stride, const float *x) {
+    UNROLLED for (int r = 0; r < R; r++) __builtin_prefetch(x + r * stride, 0, 3);
+}
+
 // Where the results go, which is seldom in cache; a sum to add often is there too.
 INLINE void ask_for_results(const int R, const int NR, const piece *p) {
     const int is_deep = p->t->n_last && p->runs[p->t->last].length > LANES;
@@ -58,30 +68,33 @@ INLINE void ask_for_results(const int R, const int NR, const piece *p) {
     }
 }
 
-INLINE void add_bias(const int R, const int NR, vec (*acc)[MOST_VECTORS],
-                     const piece *p) {
-    UNROLLED for (int j = 0; j < NR * PARTS; j++) {
+// n: vectors of each of R places.
+INLINE void add_bias(const int R, const int n, vec (*acc)[MOST_VECTORS], const piece *p) {
+    UNROLLED for (int j = 0; j < n; j++) {
         const vec b = load(p->bias + WIDTH * j);
         UNROLLED for (int r = 0; r < R; r++) acc[r][j] += b;
     }
 }
 
-// The residual, the activation, and the results. Stores may write to what p points to, as
-// far as compilers know: what they need is read before.
-INLINE void leave(const int R, const int NR, vec (*acc)[MOST_VECTORS], const piece *p) {
+// The residual, the activation, and the results, of which the first is at *to; where
+// `is_even`, the others follow it. Stores may write to what p points to, as far as
+// compilers know: what they need is read before.
+INLINE void leave(const int R, const int n, vec (*acc)[MOST_VECTORS], const piece *p,
+                  const int is_even, const int32_t *to) {
     const conv_record *record = p->record;
     const float *residual = p->residual;
-    const int32_t *to = p->to;
     float *out = p->out;
     const int64_t step = record->out_step;
-    const int n = NR * PARTS;
+#define PLACE(r, j) \
+    ((is_even ? *to + (r) * LANES : to[r]) + (j) / PARTS * step + (j) % PARTS * WIDTH)
     if (residual) {
         UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-            acc[r][j] += load(residual + to[r] + j / PARTS * step + j % PARTS * WIDTH);
+            acc[r][j] += load(residual + PLACE(r, j));
     }
     activate_cheaply(R, n, MOST_VECTORS, acc[0], record->act, record->low, record->high);
     UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
-        store(out + to[r] + j / PARTS * step + j % PARTS * WIDTH, acc[r][j]);
+        store(out + PLACE(r, j), acc[r][j]);
+#undef PLACE
 }
 
 // Every tile by a file's `multiply`, and KERNELS: by stride, pixels and blocks.

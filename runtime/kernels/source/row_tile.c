@@ -6,8 +6,6 @@
 #include "conv_tile.h"
 
 #if WIDTH == 8
-enum { SUMMED = 192 };  // products that are summed one by one; such sums apart
-
 INLINE void multiply(const int R, const int NR, const int stride, const piece *p) {
     const int n = NR * PARTS;
     const run *only = p->runs + p->t->last;
@@ -38,8 +36,8 @@ INLINE void multiply(const int R, const int NR, const int stride, const piece *p
         UNROLLED for (int r = 0; r < R; r++) UNROLLED for (int j = 0; j < n; j++)
             sums[r][j] += acc[r][j];
     }
-    add_bias(R, NR, sums, p);
-    leave(R, NR, sums, p);
+    add_bias(R, n, sums, p);
+    leave(R, n, sums, p, 0, p->to);
 }
 
 DEFINE_TILES

@@ -71,8 +71,8 @@ def test_convolutions_of_blocks_with_a_residual(seed):
     exact(function, x, other, constants=(first, weight))
 
 
-@pytest.mark.parametrize("ins", [16, 32, 48, 80, 200, 240, 416])
-@pytest.mark.parametrize("outs", [16, 48, 64, 96])
+@pytest.mark.parametrize("ins", [8, 16, 24, 32, 48, 80, 200, 240, 416])
+@pytest.mark.parametrize("outs", [8, 16, 24, 41, 48, 64, 72, 96])
 def test_convolutions_of_one_tap_over_blocks(ins, outs):
     """A tile goes from block to block, more than are summed at once, up to the end."""
     d = Draw(ins + outs)

@@ -437,6 +437,7 @@ def _add(
         item = 4  # which leaves space behind each group's pairs
     b.add(
         "conv", shares, flops=flops, x=x, weight=known, **packing(b, inside, shares),
+        of_outs=outs,
         bias=biases(b, bias, groups, outs, n * nr * LANES),
         residual=residual, out=out, ahead=None, ahead_groups=0, ahead_step=0,
         tiles=b.table(tiles.tiles),

@@ -171,7 +171,7 @@ def pack(b: Builder, w: Unpacked) -> Spot:
 
 def packing(b: Builder, w: Unpacked | Small | None, shares: int) -> dict[str, Any]:
     """How a record packs a weight itself; None where it does not."""
-    names = ("outs", "ins", "taps", "depth", "group_step", "out_step", "in_step")
+    names = ("ins", "taps", "depth", "group_step", "out_step", "in_step")
     layout = {f"of_{name}": getattr(w, name, 0) for name in (*names, "mode", "block")}
     given: dict[str, Any] = {"scales": None, "zeros": None}
     if w is None:
