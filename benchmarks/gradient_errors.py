@@ -193,13 +193,15 @@ def ours(row: Row, seed: int, sees_choices: bool) -> Found:
 
     def step(wanted: Any, *tensors: Any) -> Any:
         seen.clear()
-        found = {}
+        found, known = {}, []
         losses = _losses(row, models, list(tensors), wanted, nn.cross_entropy)
         for i, (loss, model) in enumerate(losses):
             slopes = loss.backward()
             for name, param in model.named_parameters():
                 if param.trainable:
                     found[f"{i}.{name}"] = param.grad(slopes)
+            known.append((model, slopes))
+        for model, slopes in known:  # behind all gradients
             optim.SGD().step(0.0, model, slopes)  # weights are packed as in training
         shown = [each.detach() for each in seen] if sees_choices else []
         seen.clear()
