@@ -9,7 +9,13 @@ Invariant: the same file and options give the same bytes.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,3 +48,23 @@ def __getattr__(name: str) -> Any:
             where = _ELSEWHERE.get(name, "pipeline")
             return getattr(import_module(f"burnish.codegen.{where}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Lazily(MetaPathFinder):
+    """Loads onnx-ir's symbolic arithmetic when it is first used, if ever.
+
+    The generator has its own; SymPy would be a third of the time that it starts in.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in ("sympy", "onnx_ir._symbolic_shapes"):
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+sys.meta_path.insert(0, _Lazily())

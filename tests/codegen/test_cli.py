@@ -194,6 +194,27 @@ def test_help_and_check_load_nothing_heavy() -> None:
     assert done.returncode == 0
 
 
+def test_generating_loads_no_symbolic_arithmetic(mnist: Path) -> None:
+    code = (
+        "import sys; from burnish.codegen.cli import main; "
+        "main(['generate', 'mnist.onnx']); sys.exit('sympy.core' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code])
+    assert done.returncode == 0
+    assert Path("mnist.py").exists()
+
+
+def test_symbolic_arithmetic_is_there_when_it_is_asked_for() -> None:
+    code = (
+        "import burnish.codegen.pipeline, onnx_ir; "
+        "print((onnx_ir.SymbolicDim('n') + 1).value)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "n + 1\n"
+
+
 def test_without_the_extra_the_command_says_what_to_install(
     mnist: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
