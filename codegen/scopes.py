@@ -9,6 +9,7 @@ leaves is brought into the first form (`tensorflow`).
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 import onnx_ir as ir
@@ -27,6 +28,8 @@ _CUT = "slice("
 _FUSED = re.compile(r"/[A-Z]\w*Fusion/?$")
 #: Levels of modules; a path of more is none that a person wrote.
 _DEEPEST = 64
+#: Passes ask for the scope of each node again and again.
+_NODES = 1 << 14
 
 
 def scope_of(node: ir.Node) -> Scope:
@@ -73,6 +76,7 @@ def _from_metadata(node: ir.Node) -> Scope:
     return tuple(level for level in levels if not level.name.startswith(_CUT))
 
 
+@functools.lru_cache(_NODES)
 def scope_of_name(name: str) -> Scope:
     """The modules in a node name such as /layer1/layer1.0/conv1/Conv."""
     if not name.startswith("/"):

@@ -16,6 +16,7 @@ from burnish.codegen.weights import constants
 
 #: Operators whose result changes from run to run.
 RANDOM = having(Trait.RANDOM)
+_GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 _MOST_INTEGERS = 64
 """Axes, shapes and bounds have fewer; a longer constant is data, and is not listed."""
 
@@ -37,8 +38,9 @@ def all_nodes(model: ir.Model) -> list[ir.Node]:
         own = list(graph)
         nodes.extend(own)
         for node in own:
-            for body in bodies(node):
-                visit(body)
+            if node.attributes.data:  # most have none, and every pass asks
+                for body in bodies(node):
+                    visit(body)
 
     visit(model.graph)
     return nodes
@@ -71,9 +73,10 @@ def rewrite_nodes(
 def bodies(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs in a node's attributes."""
     for held in node.attributes.data.values():
-        if held.type == ir.AttributeType.GRAPH:
+        kind = held.type
+        if kind == _GRAPH:
             yield held.as_graph()
-        elif held.type == ir.AttributeType.GRAPHS:
+        elif kind == _GRAPHS:
             yield from held.as_graphs()
 
 

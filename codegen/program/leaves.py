@@ -39,8 +39,11 @@ class Expression:
         """The same expression over changed children."""
         if not self.parts:
             return self
-        made = {name: _changed(getattr(self, name), change) for name in self.parts}
-        return replace(self, **made)  # type: ignore[type-var]
+        made = object.__new__(type(self))  # `replace` would look up every field
+        made.__dict__.update(self.__dict__)
+        for name in self.parts:
+            made.__dict__[name] = _changed(self.__dict__[name], change)
+        return made
 
     @property
     def rank(self) -> int | None:

@@ -6,12 +6,16 @@ import math
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+import numpy as np
 import onnx_ir as ir
 
 from burnish._files.budget import Budget
 from burnish.codegen.errors import ReadError
 from burnish.codegen.readers.tensors import FileTensor, MappedFile
 from burnish.codegen.readers.wire import SELF
+
+#: Types of elements that NumPy has itself.
+_NATIVE = frozenset(map(ir.DataType.from_numpy, map(np.dtype, "?bhiqBHIQefdFD")))
 
 
 class _Files:
@@ -87,12 +91,26 @@ def attach(model: ir.Model, file: MappedFile, budget: Budget) -> None:
     """
     files = _Files(file)
     replace_external(model, files.tensor)
+    _decode(model)
     budget.take(files.repeated)
     if files.problems:
         raise ReadError(
             "expected complete external data in the model's folder; "
             + "; ".join(files.problems).replace(f"{SELF!r}", "the file itself")
         )
+
+
+def _decode(model: ir.Model) -> None:
+    """Make arrays of the file's small tensors, which would be decoded each time."""
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            held = value.const_value
+            if isinstance(held, ir.serde.TensorProtoTensor) and held.dtype in _NATIVE:
+                props = held.metadata_props
+                made = ir.Tensor(
+                    held.numpy(), shape=held.shape, name=held.name, metadata_props=props
+                )
+                value.const_value = made
 
 
 def replace_external(

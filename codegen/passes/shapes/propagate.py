@@ -166,7 +166,7 @@ class _Follower:
         if value in self.numbers:
             return self.numbers[value]
         tensor = g.constant(value)
-        if tensor is None or tensor.size > _LARGEST or tensor.dtype not in _INTEGERS:
+        if tensor is None or tensor.dtype not in _INTEGERS or tensor.size > _LARGEST:
             return None
         return host.host(tensor.numpy().tolist(), str(tensor.dtype).lower())
 
@@ -319,7 +319,9 @@ def _write(value: ir.Value, dims: Dims | None, names: dict[str, str]) -> bool:
             size = parse(declared).renamed(names)
         made.append(_nameless(value, axis) if size is None else size.dim)
     before = [d if isinstance(d, int) else d.value for d in known]
+    if made == before and value.shape is not None:
+        return False
     value.shape = ir.Shape(made)
-    return made != before and any(
+    return any(
         isinstance(m, int) and m != b for m, b in zip(made, before, strict=False)
     )

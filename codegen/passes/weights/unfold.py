@@ -11,8 +11,8 @@ the transpose and the squared norms of a codebook are computed from the codebook
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -89,6 +89,7 @@ def _is_copy(value: ir.Value, other: ir.Value) -> bool:
     return alike and one.tobytes() == two.tobytes()
 
 
+@functools.lru_cache
 def _parameter(origins: str, rows: bool) -> str | None:
     """The one parameter among the names.
 
@@ -148,7 +149,7 @@ def _recomputed(model: ir.Model, value: ir.Value, weight: ir.Value) -> bool:
         how: origin.How = np.transpose
         made = [ir.Node("", "Transpose", [weight], [ir.AttrInt64s("perm", [1, 0])])]
     elif array.shape in ((len(rows),), (len(rows), 1)) and _are_norms(array, rows):
-        how = partial(_norms, shape=array.shape)
+        how = functools.partial(_norms, shape=array.shape)
         two, axes = map(g.constant_node, (np.array(2, rows.dtype), np.array([1])))
         squares = ir.Node("", "Pow", [weight, two.outputs[0]])
         inputs = [squares.outputs[0], axes.outputs[0]]
