@@ -163,16 +163,8 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
     """Every way in which `value` matches."""
     if value is None:
         return
-    if isinstance(pattern, Scalar):
-        number, known = g.scalar(value), found.values.get(pattern.name)
-        if number is not None and known is not None and g.scalar(known) == number:
-            yield found
-        elif number is not None:
-            yield from match(Any(pattern.name), value, found)
-    elif isinstance(pattern, Table):
-        tensor = g.constant(value)
-        if tensor is not None and tensor.size > 1 and not constants.trains(value):
-            yield from match(Any(pattern.name), value, found)
+    if isinstance(pattern, NodePattern):  # the most frequent first
+        yield from _match_node(pattern, value, found)
     elif isinstance(pattern, Any):
         known = found.values.get(pattern.name)
         if known is None:
@@ -183,6 +175,16 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
         elif found.slack:
             came = f"{known.name!r} and {value.name!r}"
             yield _but_for(found, f"one {pattern.name}", came)
+    elif isinstance(pattern, Scalar):
+        number, known = g.scalar(value), found.values.get(pattern.name)
+        if number is not None and known is not None and g.scalar(known) == number:
+            yield found
+        elif number is not None:
+            yield from match(Any(pattern.name), value, found)
+    elif isinstance(pattern, Table):
+        tensor = g.constant(value)
+        if tensor is not None and tensor.size > 1 and not constants.trains(value):
+            yield from match(Any(pattern.name), value, found)
     elif isinstance(pattern, Number):
         number = g.scalar(value)
         wanted = pattern.number
@@ -193,8 +195,6 @@ def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Ma
     elif isinstance(pattern, Either):
         for way in pattern.ways:
             yield from match(way, value, found)
-    elif isinstance(pattern, NodePattern):
-        yield from _match_node(pattern, value, found)
 
 
 def _but_for(found: Match, expected: str, came: str) -> Match:

@@ -160,13 +160,15 @@ def attributes_used(block: Block) -> Iterator[str]:
     return (name for root in _roots(block) for name in _taken(root))
 
 
-def _roots(of: Block | Statement) -> tuple[Expression, ...]:
+def _roots(of: Block | Statement) -> list[Expression]:
     """The whole expressions, in the order of the statements."""
+    found: list[Expression] = []
+    for statement in of.statements if isinstance(of, Block) else (of,):
+        found += statement.expressions()
+        for block in statement.blocks():
+            found += _roots(block)
     if isinstance(of, Block):
-        return *(e for s in of.statements for e in _roots(s)), *of.results
-    found = of.expressions()
-    for block in of.blocks():
-        found += _roots(block)
+        found += of.results
     return found
 
 

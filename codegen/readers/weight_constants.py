@@ -115,7 +115,7 @@ def _is_weight(node: ir.Node) -> bool:
     value = node.attributes.get("value")
     if value is None or value.type != ir.AttributeType.TENSOR:
         return False
-    tensor = value.as_tensor()
+    tensor: ir.TensorProtocol = value.value
     if not tensor.dtype.is_floating_point() or len(tensor.shape) == 0:
         return False
     if authorship.is_paddles_parameter(node.outputs[0].name or ""):

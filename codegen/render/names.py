@@ -289,10 +289,15 @@ class _Namer:
 
 
 class _Either:
-    """The union of several sets of names, without a copy."""
+    """The union of several sets of names, without a copy; those empty by now are out."""
 
     def __init__(self, *sets: Collection[str]):
-        self.sets = sets
+        self.sets: list[Collection[str]] = []
+        for names in sets:
+            if isinstance(names, _Either):
+                self.sets += names.sets
+            elif names:
+                self.sets.append(names)
 
     def __contains__(self, name: object) -> bool:
         return any(map(contains, self.sets, repeat(name)))

@@ -32,6 +32,8 @@ _LEFT = having(Trait.UNBOUNDED)
 _LAYOUT = having(Trait.VIEW) | {"Cast"}
 #: Operators that take a weight apart; the parts train as the whole did.
 _PARTS = frozenset(("Slice", "Split"))
+#: Operators whose result may follow from the type or shape of an input.
+_STATIC = frozenset(("CastLike", "Shape", "Size"))
 _READS = having(Trait.REPARAMETRIZATION)
 
 
@@ -39,10 +41,13 @@ def fold_constants(model: ir.Model, account: Account) -> bool:
     """Replace nodes of known result by initializers, in bodies too."""
     changed = False
     for node in g.all_nodes(model):
+        inputs = list(map(g.constant, node.inputs))
+        if not (node.op_type in _STATIC or _is_known(node, inputs)):
+            continue
         if node.graph is None or not _may_fold(node):
             continue
         trains = any(map(constants.trains, node.inputs))
-        folded = results(model, node, list(map(g.constant, node.inputs)), account)
+        folded = results(model, node, inputs, account)
         if folded is None:
             continue
         _keep_name(node, folded[0])
@@ -126,15 +131,21 @@ def _is_shared_weight(value: ir.Value | None) -> bool:
     return len(shape) > 0 and len(value.uses()) > 1
 
 
+def _is_known(node: ir.Node, inputs: list[ir.TensorProtocol | None]) -> bool:
+    """Whether all inputs are known: None, where they are not left out, is not."""
+    pairs = zip(node.inputs, inputs, strict=True)
+    return all(value is None or tensor is not None for value, tensor in pairs)
+
+
 def _static(node: ir.Node) -> list[ir.TensorProtocol] | None:
     """Shape and Size of a value whose shape is numbers; a number like another."""
+    if node.op_type not in _STATIC:
+        return None
     if node.op_type == "CastLike":
         number, dtype = g.constant(node.inputs[0]), node.outputs[0].dtype
         if number is None or number.size != 1 or dtype is None:
             return None
         return [ir.tensor(number.numpy().astype(dtype.numpy()), dtype=dtype)]
-    if node.op_type not in ("Shape", "Size"):
-        return None
     dims = g.static_dims(node.inputs[0])
     if dims is None:
         return None
@@ -154,10 +165,7 @@ def results(
     static = _static(node)
     if static is not None:
         return static
-    known = all(
-        v is None or t is not None for v, t in zip(node.inputs, inputs, strict=True)
-    )
-    if not known:
+    if not _is_known(node, inputs):
         return None
     large = sum(t.nbytes for t in inputs if t is not None) > LIMIT
     if large or _result_bytes(node, inputs) > LIMIT:

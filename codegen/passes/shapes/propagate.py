@@ -183,12 +183,15 @@ class _Follower:
             if any(k is None and v for k, v in zip(known, node.inputs, strict=True)):
                 return []
             inputs = list(known)
-        attributes = {a.name: a.value for a in node.attributes.values()}
-        if any(isinstance(v, ir.Graph) for v in attributes.values()):
-            return []
-        for name, given in attributes.items():
-            if isinstance(given, ir.TensorProtocol):
-                attributes[name] = Constant(np.asarray(given.numpy()))
+        attributes = {}
+        for held in node.attributes.values():
+            if held.type == ir.AttributeType.GRAPH:
+                return []
+            is_tensor = held.type == ir.AttributeType.TENSOR
+            given = (
+                Constant(np.asarray(held.value.numpy())) if is_tensor else held.value
+            )
+            attributes[held.name] = given
         version = node.version or self.version
         made = host.evaluate(
             node.op_type, version, inputs, attributes, len(node.outputs)
