@@ -289,7 +289,7 @@ class _Namer:
 
 
 class _Either:
-    """The union of several sets of names, without a copy; those empty by now are out."""
+    """The union of several sets of names, without a copy; none that is empty by now."""
 
     def __init__(self, *sets: Collection[str]):
         self.sets: list[Collection[str]] = []
