@@ -15,7 +15,7 @@ from burnish.codegen.readers.tensors import FileTensor, MappedFile
 from burnish.codegen.readers.wire import SELF
 
 #: Types of elements that NumPy has itself.
-_NATIVE = frozenset(map(ir.DataType.from_numpy, map(np.dtype, "?bhiqBHIQefdFD")))
+_NATIVE = {ir.DataType.from_numpy(np.dtype(code)) for code in "?bhiqBHIQefdFD"}
 
 
 class _Files:
