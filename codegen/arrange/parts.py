@@ -35,7 +35,7 @@ def joined(plan: Plan, parts: Mapping[str, Plan]) -> Plan:
                 wanted = Identifier(f"{own}{each.name}")
             new[each.name] = names.new(wanted)
             known[form] = new[each.name]
-            classes.append(replace(renamed(made, new), is_part=is_top))
+            classes.append(replace(made, name=new[each.name], is_part=is_top))
         model.members.append((attribute, Call(new[part.classes[-1].name])))
     return Plan(
         [*classes, *inner, model],

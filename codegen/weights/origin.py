@@ -66,17 +66,19 @@ def exchanged(values: Mapping[Origin, np.ndarray]) -> Iterator[Reading]:
         _reading.reset(token)
 
 
-def track(model: ir.Model) -> list[Origin]:
-    """Make the model's initializers origins, in place."""
-    origins = []
-    for value in model.graph.initializers.values():
-        if value.const_value is None or value.const_value.dtype == ir.DataType.STRING:
+def track(*models: ir.Model) -> list[Origin]:
+    """Make the models' initializers origins, in place; a tensor of several is one."""
+    origins: dict[tuple[int, str], Origin] = {}
+    for value in (v for model in models for v in model.graph.initializers.values()):
+        tensor = value.const_value
+        if tensor is None or tensor.dtype == ir.DataType.STRING:
             continue
-        uses = (use(node, index) for node, index in value.uses())
-        origin = Origin(value.name or "", value.const_value, uses)
+        uses = tuple(use(node, index) for node, index in value.uses())
+        name = value.name or ""
+        origin = origins.setdefault((id(tensor), name), Origin(name, tensor))
+        origin.uses += uses
         value.const_value = origin
-        origins.append(origin)
-    return origins
+    return [*origins.values()]
 
 
 def use(node: ir.Node, index: int) -> Use:

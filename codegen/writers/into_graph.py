@@ -12,7 +12,7 @@ from burnish.codegen.account import few
 from burnish.codegen.errors import ExportError, UsageError, about, keep_inputs
 from burnish.codegen.output.generated import Options
 from burnish.codegen.pipeline import planned
-from burnish.codegen.readers import read, valid_or_refused
+from burnish.codegen.readers import parts_of, read, valid_or_refused
 from burnish.codegen.weights.dequantized import small
 from burnish.codegen.weights.entries import Entry, entries
 from burnish.codegen.weights.origin import Origin, track
@@ -82,7 +82,7 @@ def _matching(original: Path, held: Weights) -> tuple[list[Origin], list[Entry]]
     first: ExportError | None = None
     for options in _WAYS:
         source = read(original)
-        origins = track(source.model)
+        origins = track(source.model, *parts_of(source.model).values())
         _, plan = planned(source, options)
         every = entries(plan.weights, False)
         every = every if options.dequantize else small(every)

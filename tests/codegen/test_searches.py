@@ -7,10 +7,11 @@ import onnx
 import pytest
 
 from burnish.codegen import pipeline
-from burnish.codegen.errors import UnsupportedError
+from burnish.codegen.errors import ExportError, UnsupportedError
 from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.output.generated import Options
 from burnish.codegen.verify import verify
+from burnish.codegen.writers import onto
 
 pytest.importorskip("torch")
 
@@ -148,13 +149,18 @@ def t5(seed, form):
     return s.t5(seed, **FORMS[form])
 
 
-def compare(model, given, path):
+def tokens(model, given):
+    """What onnxruntime gives."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    wanted = session.run(None, given)
+    return session.run(None, given)
+
+
+def compare(model, given, path):
+    wanted = tokens(model, given)
     onnx.save(model, path / "m.onnx")
     pipeline.write(pipeline.generate(path / "m.onnx"), path)
     with imported(path / "m.py") as module:
@@ -190,6 +196,54 @@ def test_tokens_of_an_encoder_and_a_decoder(name, form, tmp_path):
         decoder_start_token_id=2,
     )
     compare(model, {"input_ids": SOURCES, **extra}, tmp_path)
+
+
+def tuned(model, path, change):
+    """The file's module, after `change` of its parameters by their paths."""
+    onnx.save(model, path / "m.onnx")
+    pipeline.write(pipeline.generate(path / "m.onnx"), path)
+    with imported(path / "m.py") as module:
+        made = model_of(module, path / "m.py")
+    change(dict(made.named_parameters()))
+    made.save_file(path / "tuned.safetensors")
+    return made
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_tuned_weights_go_back_into_the_file(moved, tmp_path):
+    """moved: weights are those of the graph around the decoder."""
+    names = ["input_ids", *BEAMS]
+    model = s.search("BeamSearch", gpt2(0), names, moved=moved)
+
+    def change(parameters):
+        for parameter in parameters.values():
+            parameter.assign(parameter.data[..., ::-1].copy())
+
+    made = tuned(model, tmp_path, change)
+    onto(tmp_path / "tuned.safetensors", tmp_path / "m.onnx", tmp_path / "new.onnx")
+    given = {"input_ids": PROMPTS, **BEAMS}
+    (wanted,) = tokens(onnx.load(tmp_path / "new.onnx"), given)
+    np.testing.assert_array_equal(made(**given).numpy(), wanted)
+    (before,) = tokens(model, given)
+    assert wanted.shape != before.shape or (wanted != before).any()
+
+
+def test_a_weight_of_two_graphs_is_one_tensor_of_the_file(tmp_path):
+    names = ["input_ids", *BEAMS]
+    options = {"model_type": 1, "decoder_start_token_id": 2}
+    model = s.search("BeamSearch", t5(1, "logits of the start"), names, **options)
+    encoder = next(a.g for a in model.graph.node[0].attribute if a.name == "encoder")
+    for node in encoder.node:
+        each = [n.removeprefix("model.") if "shared" in n else n for n in node.input]
+        node.input[:] = each
+
+    def change(parameters):
+        shared = parameters["decoder.shared.weight"]
+        shared.assign(shared.data + 1)
+
+    tuned(model, tmp_path, change)
+    with pytest.raises(ExportError, match=r"encoder.*same values.*decoder.*one tensor"):
+        onto(tmp_path / "tuned.safetensors", tmp_path / "m.onnx", tmp_path / "new.onnx")
 
 
 FED = {

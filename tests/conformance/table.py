@@ -13,6 +13,7 @@ from burnish.codegen.ops import registry
 from burnish.codegen.readers.microsoft import FAMILIES, bodies
 from tests.codegen.readers.test_microsoft import CASES, SPARSE
 from tests.conformance.runner import exclusions, failure
+from tests.conformance.searches import SEARCHES
 from tests.harness.onnx_cases import cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
@@ -55,9 +56,12 @@ whose tokens are those of onnxruntime one by one:
 `generation.greedy_search(self.decoder, input_ids, max_length.item(), ...)`. A
 presence_mask is subtracted token by token, as on CUDA: onnxruntime's kernel for CPUs
 takes all of it from the first score. Weights that an encoder and a decoder share are
-there twice. `burnish verify` and `--selftest` make prompts within the vocabulary, and
-lengths and beams that go together. A decoder that writes keys and values in place, as
-for CUDA, and the searches of Whisper are refused.
+there twice: they train apart. `burnish export --onto` writes tuned weights back into
+the file, and refuses those of one tensor that differ; `burnish.codegen.writers.export`
+writes operators, so the decoder alone (`model.decoder`). `burnish verify` and
+`--selftest` make prompts within the vocabulary, and lengths and beams that go together.
+A decoder that writes keys and values in place, as for CUDA, and the searches of Whisper
+are refused.
 
 | family | operators |
 | --- | --- |
@@ -111,6 +115,8 @@ def onnxruntime() -> str:
         held = sorted(k for k, b in bodies.items() if b.__module__ == family.__name__)
         shown = [kind if kind in compared else f"*{kind}*" for kind in held]
         rows.append(f"| {name} | {', '.join(shown)} |\n")
+    searches = sorted(name.partition(".")[2] for name in SEARCHES)
+    rows.append(f"| searches | {', '.join(searches)} |\n")
     return ONNXRUNTIME + "".join(rows)
 
 

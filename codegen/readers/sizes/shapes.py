@@ -17,8 +17,10 @@ from burnish.codegen.readers.message import all_bodies, drop_maps
 from burnish.codegen.symbolic.sizes import MOST_DIMS
 
 _NO_NUMBERS, _NOTHING = "burnish.no_data_propagation", "burnish.no_inference"
+_UNKNOWN, _PLACES = "burnish.unknown", "burnish.places"
 _HOW = {True: " from the numbers in them", False: ""}
 
+_INT64 = onnx.TensorProto.INT64
 _SIZES = (ir.DataType.INT32, ir.DataType.INT64)
 
 _OF_TREES = ("nodes_", "class_", "target_")
@@ -34,6 +36,15 @@ _SHAPE_OF_INPUT = {
 
 Reading onnxruntime's operators puts them into files of earlier opsets.
 """
+
+_AXES = dict.fromkeys(("Squeeze", "Unsqueeze", "ReduceSum"), ("axes", 13))
+_AXES |= {"Split": ("split", 13)}
+_AXES |= {
+    f"Reduce{kind}": ("axes", 18)
+    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod")
+}
+_AXES["ReduceSumSquare"] = ("axes", 18)
+"""Operators whose second input was an attribute, and the opset that changed it."""
 
 SMALL = 1024  # bytes; larger initializers say only their type and shape
 
@@ -166,17 +177,36 @@ def without_weights(model: ir.Model) -> Any:
     )
     del message.graph.initializer[:]
     message.graph.initializer.extend(small)
-    _show_inside(message.graph, {tensor.name: tensor for tensor in small})
-    _stand_in(message.graph, model.opset_imports.get("", 1))
+    numbers = {tensor.name: tensor for tensor in small}
+    _show_inside(message.graph, numbers)
+    _stand_in(message.graph, model.opset_imports.get("", 1), numbers)
     return message
 
 
-def _stand_in(graph: Any, opset: int) -> None:
-    """Put Identity where inference does not know an operator of a later opset."""
+def _stand_in(graph: Any, opset: int, numbers: dict[str, Any]) -> None:
+    """Write operators of a later opset as that of the model has them, for inference."""
+    places = onnx.helper.make_tensor_value_info(_PLACES, _INT64, [None])
+    graph.input.append(places)
     for node in (node for inner in all_bodies([graph]) for node in inner.node):
-        if not node.domain and _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
+        if (node.domain, node.op_type) == ("burnish", "Attention"):
+            node.domain, node.op_type = "", "Gather"  # the last axis is the values'
+            node.input[1:] = [_PLACES]
+            del node.attribute[:]
+            node.attribute.append(onnx.helper.make_attribute("axis", 3))
+        if node.domain:
+            continue
+        attribute, since = _AXES.get(node.op_type, ("", 0))
+        if _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
             node.op_type = "Identity"
             del node.input[1:], node.attribute[:]
+        elif since > opset and len(node.input) > 1:
+            if node.input[1] in numbers:
+                axes = onnx.numpy_helper.to_array(numbers[node.input[1]])
+                new = onnx.helper.make_attribute(attribute, axes.ravel().tolist())
+                node.attribute.append(new)
+            else:
+                node.domain = _UNKNOWN
+            del node.input[1:]
 
 
 def _has_trees(node: ir.Node) -> bool:

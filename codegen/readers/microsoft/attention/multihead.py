@@ -12,6 +12,7 @@ from burnish.codegen.readers.microsoft.shared.bodies import (
     known,
     microsoft,
     rank,
+    size,
 )
 from burnish.codegen.readers.microsoft.shared.caches import Cache
 from burnish.codegen.readers.microsoft.shared.masks import hidden
@@ -231,4 +232,7 @@ def attended(
         "softcap": float(softcap) or None,
     }
     (y,) = op.make("burnish", "Attention", (q, k, v, mask), options)
+    y.type = q.type  # inference does not know the operator
+    if q.shape is not None:
+        y.shape = ir.Shape([*q.shape[:3], size(v, 3)])
     return op.Reshape(op.Transpose(y, perm=_HEADS_FIRST), [0, 0, -1])
