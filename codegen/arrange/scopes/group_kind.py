@@ -91,15 +91,18 @@ def named_module(weight: Weight) -> tuple[str, ...]:
 def is_transparent(group: Group) -> bool:
     """Not a module of its own: one layer with its trimmings, or a plain function.
 
-    What a table is looked up with is no part of the table's module.
+    What a table is looked up with is no part of the table's module, and what a layer
+    is applied to no part of the layer's.
     """
     if any(isinstance(item, Group) for item in group.items):
         return False
     found = list(leaves(group))
-    layers = sum(isinstance(e, Layer) for e in found)
+    layers = [e for e in found if isinstance(e, Layer)]
     weights = [e for e in found if isinstance(e, Weight)]
-    indices = layers == 1 and all(weight.dtype == "int64" for weight in weights)
-    return indices or (layers <= 1 and not weights)
+    if len(layers) == 1:
+        (layer,) = layers
+        return all(w.dtype == "int64" or w in layer.inputs for w in weights)
+    return not layers and not weights
 
 
 def is_rounded(group: Group) -> bool:

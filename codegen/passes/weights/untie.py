@@ -81,6 +81,8 @@ def _by_scopes(
     if tensor is None or not constants.trains(value) or value.is_graph_output():
         return False
     places: dict[_Path, list[Use]] = defaultdict(list)
+    if _is_passed(value):
+        return False
     for node, index in value.uses():
         if not named and not (_COUNTED.fullmatch(name) and node.op_type in _WEIGHTED):
             return False
@@ -248,6 +250,21 @@ def _is_one_layers(weight: ir.Value, copy: ir.Value) -> bool:
     return bool(matrices_beside(weight) & matrices_beside(copy))
 
 
+def _is_passed(weight: ir.Value) -> bool:
+    """Whether layers are applied to it: it is what they are called with, of no layer.
+
+    A table of distances, say, through each layer's own projection.
+    """
+    uses = weight.uses()
+    return bool(uses) and all(
+        node.op_type in _WEIGHTED
+        and index == 0
+        and node.inputs[1] is not None
+        and constants.trains(node.inputs[1])
+        for node, index in uses
+    )
+
+
 def _is_called_again(one: _Path, other: _Path, parameters: list[str]) -> bool:
     """Whether the modules of two paths are one but for the counts of its calls.
 
@@ -309,7 +326,7 @@ def _by_names(model: ir.Model, account: Account, parameters: list[str]) -> bool:
             continue
         if is_folded and _is_read_again(weight, output, parameters):
             continue
-        if is_folded and _is_one_layers(weight, output):
+        if is_folded and (_is_passed(output) or _is_one_layers(weight, output)):
             changed |= g.forward(node, weight)
             continue
         copy = origin.copied(tensor, [origin.use(node, 0)])

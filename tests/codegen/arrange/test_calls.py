@@ -374,3 +374,34 @@ def test_a_part_of_what_a_module_returns_is_the_model_s_output():
     text = check_source(made)
     assert "class Decoder(" in text
     assert "state[0], state[1]" in text
+
+
+def test_a_table_that_layers_are_applied_to_is_passed_to_them():
+    """DeBERTa's distances; the older exporter folds and copies the table for each."""
+    nodes, x, held = [], "x", {"onnx::MatMul_1": floats(6, 4)}
+    for i in range(3):
+        at, own = f"/layers/layers.{i}", f"layers.{i}"
+        table = f"onnx::MatMul_{4 * i + 1}"
+        q, k = f"onnx::MatMul_{4 * i + 2}", f"onnx::MatMul_{4 * i + 3}"
+        if i:
+            nodes.append(node("Identity", "onnx::MatMul_1", table))
+        nodes += [
+            node("MatMul", f"{x} {q}", f"q{i}", f"{at}/q_proj/MatMul"),
+            node("MatMul", f"{table} {k}", f"m{i}", f"{at}/k_proj/MatMul"),
+            node("Add", f"{own}.k_proj.bias m{i}", f"k{i}", f"{at}/k_proj/Add"),
+            node("Transpose", f"k{i}", f"t{i}", f"{at}/Transpose", perm=[1, 0]),
+            node("MatMul", f"q{i} t{i}", f"s{i}", f"{at}/MatMul"),
+            node("MatMul", f"s{i} k{i}", f"a{i}", f"{at}/MatMul_1"),
+            node("Tanh", f"a{i}", f"y{i}", f"{at}/Tanh"),
+        ]
+        held |= {q: floats(4, 4, seed=2 * i + 1), k: floats(4, 4, seed=2 * i + 2)}
+        held[f"{own}.k_proj.bias"] = floats(4, seed=20 + i)
+        x = f"y{i}"
+    check_source(
+        graph(nodes, held, outputs=x, x=("batch", 4)),
+        "self.k_proj = nn.Linear(4, 4)",
+        """
+        self.weight = nn.Param(nn.init.normal(0.02), (6, 4))
+        """,
+        "y = layer(y, self.weight)",
+    )
