@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -106,7 +106,8 @@ def _shared(found: Match, root: ir.Node) -> str | None:
 def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
     """Put the operator in the form's place; it inherits the form's name and scope."""
     made = rule.rewrite(found)
-    nodes = [made] if isinstance(made, ir.Node) else _without_constants(model, made)
+    listed = [made] if isinstance(made, ir.Node) else made
+    nodes = _without_constants(model, listed, found.nodes)
     node = nodes[-1]
     main = found.named.get("main", root)
     for each in nodes:
@@ -124,8 +125,13 @@ def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
     )
 
 
-def _without_constants(model: ir.Model, nodes: list[ir.Node]) -> list[ir.Node]:
-    """The nodes, reading initializers where some of them are Constants."""
+def _without_constants(
+    model: ir.Model, nodes: list[ir.Node], replaced: Iterable[ir.Node]
+) -> list[ir.Node]:
+    """The nodes, reading initializers where some of them are Constants.
+
+    replaced: the nodes in whose place they come.
+    """
     kept = []
     for node in nodes:
         if node.op_type != "Constant":
@@ -133,8 +139,7 @@ def _without_constants(model: ir.Model, nodes: list[ir.Node]) -> list[ir.Node]:
             continue
         tensor = node.attributes["value"].as_tensor()
         output = node.outputs[0]
-        value = g.initializer(
-            model, output, tensor, trains=constants.makes_weight(node)
-        )
+        trains = constants.makes_weight(node)
+        value = g.initializer(model, output, tensor, trains, replaced)
         ir.convenience.replace_all_uses_with(output, value)
     return kept

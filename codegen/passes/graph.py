@@ -247,16 +247,22 @@ def reshape_nodes(value: ir.Value, sizes: Sequence[int]) -> list[ir.Node]:
 
 
 def initializer(
-    model: ir.Model, like: ir.Value, tensor: ir.TensorProtocol, trains: bool
+    model: ir.Model,
+    like: ir.Value,
+    tensor: ir.TensorProtocol,
+    trains: bool,
+    replaced: Iterable[ir.Node] = (),
 ) -> ir.Value:
     """A new initializer of the main graph with a name of its own.
 
-    trains: it holds a weight of the file; else it is marked as a constant.
+    trains: it holds a weight of the file; else it is marked as a constant. replaced:
+    nodes that go; what they alone read hands on its name.
     """
     taken = model.graph.initializers
     base, name, count = like.name or "constant", like.name or "constant", 0
     before = taken.get(name)
-    if before is not None and [user for user, _ in before.uses()] == [like.producer()]:
+    readers = {user for user, _ in before.uses()} if before is not None else set()
+    if readers and readers <= {like.producer(), *replaced}:
         del taken[name]  # the same weight, written in another way
     while name in taken:
         count += 1

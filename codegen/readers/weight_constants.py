@@ -3,7 +3,8 @@
 A model that was frozen has its weights as Constant nodes: in branches and bodies, or
 everywhere. Beside weights that are initializers, a Constant that a product of the main
 graph reads is a table of the author's. PyTorch writes buffers that are not saved as
-Constants, filters of convolutions too, and the weights of scripted recurrent layers.
+Constants, filters of convolutions too, and the weights of scripted recurrent layers;
+for norms without scale or bias it writes ones and zeros.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ Shape = tuple[int, ...]
 _FILTERED = having(Trait.PRODUCT | Trait.CONVOLUTION)
 """Those that PyTorch's authors also call with tensors of their own."""
 _CHANNELS = having(Trait.CONVOLUTION) | {"BatchNormalization"}
+_NEUTRAL = {
+    (f"{kind}Normalization", place): place % 2
+    for kind in ("Batch", "Group", "Instance", "Layer")
+    for place in (1, 2)
+}
+"""What a norm is given in a place where it has no weight."""
 _PER_CHANNEL = frozenset(("Add", "Mul"))
 _MOST_FILLED = 256 << 20  # bytes written of weights whose values the file only says
 _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
@@ -31,7 +38,7 @@ _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsq
 
 def weights_among_constants(model: ir.Model) -> set[ir.Node]:
     """The Constant nodes that are weights of layers."""
-    also = None
+    also, by_pytorch = None, False
     if _trained(model):
         by_pytorch = authorship.is_by_pytorch(model.producer_name)
         also = _FILTERED if by_pytorch else frozenset(("MatMul",))
@@ -43,7 +50,16 @@ def weights_among_constants(model: ir.Model) -> set[ir.Node]:
         and node.domain == ""
         and _is_weight(node)
         and (also is None or graph is not model.graph or _is_of_layers(node, also))
+        and not (by_pytorch and _is_neutral(node))
     }
+
+
+def _is_neutral(node: ir.Node) -> bool:
+    """Whether a Constant is what norms are given that have no scale, or no bias."""
+    found = {_NEUTRAL.get((u.op_type, place)) for u, place in node.outputs[0].uses()}
+    number = found.pop() if len(found) == 1 else None
+    values = node.attributes["value"].as_tensor()
+    return number is not None and bool((values.numpy() == number).all())
 
 
 def _is_of_layers(node: ir.Node, others: frozenset[str]) -> bool:

@@ -21,7 +21,7 @@ from burnish.codegen.passes.constants.strided import read_in_order
 from burnish.codegen.weights import constants
 
 _COMMUTATIVE = having(Trait.COMMUTATIVE)
-_LAYERS = having(Trait.PRODUCT | Trait.CONVOLUTION)
+_LAYERS = having(Trait.PRODUCT | Trait.CONVOLUTION) | {"LayerNormalization"}
 
 
 def drop_identities(model: ir.Model, account: Account) -> bool:

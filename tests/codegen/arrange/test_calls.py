@@ -400,8 +400,6 @@ def test_a_table_that_layers_are_applied_to_is_passed_to_them():
     check_source(
         graph(nodes, held, outputs=x, x=("batch", 4)),
         "self.k_proj = nn.Linear(4, 4)",
-        """
-        self.weight = nn.Param(nn.init.normal(0.02), (6, 4))
-        """,
-        "y = layer(y, self.weight)",
+        "self.weight = nn.Param(nn.init.normal(0.02), (6, 4))",
+        "for layer in self.layers:\n    y = layer(y, self.weight)",
     )

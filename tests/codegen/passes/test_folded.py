@@ -7,7 +7,7 @@ import pytest
 from onnx import numpy_helper
 
 from tests.codegen.passes.forms import form
-from tests.harness.source import check_source
+from tests.harness.source import check_source, floats, graph, node
 
 KEY = "pkg.onnxscript.optimizer.folded_from"
 TABLE = np.array([[0.05, 0.1], [0.15, 0.2]], np.float32)
@@ -43,3 +43,20 @@ def test_a_number_is_as_short_as_its_type_allows():
     model.graph.initializer.append(full)
     feeds = {"shape": np.array([2, 3])}
     assert "nn.init.constant(0.05)" in check_source(model, feeds=feeds)
+
+
+def test_a_norm_of_fixed_numbers_is_part_of_the_convolution_before_it():
+    """DETR's frozen norm: a scale and a shift that the older exporter computed."""
+    nodes = [
+        node("Conv", "x conv.weight", "c", "/conv/Conv"),
+        node("Mul", "c onnx::Mul_7", "m", "/norm/Mul"),
+        node("Add", "m onnx::Add_9", "y", "/norm/Add"),
+    ]
+    held = {
+        "conv.weight": floats(4, 3, 1, 1),
+        "onnx::Mul_7": floats(1, 4, 1, 1, seed=1),
+        "onnx::Add_9": floats(1, 4, 1, 1, seed=2),
+    }
+    model = graph(nodes, held, x=("batch", 3, 2, 2))
+    model.producer_name = "pytorch"
+    check_source(model, "self.conv = nn.Conv2d(3, 4, 1)", "return self.conv(x)")

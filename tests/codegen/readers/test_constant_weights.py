@@ -297,6 +297,30 @@ def test_a_filter_beside_weights_is_a_buffer_of_pytorchs_authors(
     assert generate(path).parameters == 9 + more
 
 
+@pytest.mark.parametrize(("producer", "trained"), [("pytorch", 3), ("", 3 * 4)])
+def test_ones_and_zeros_of_pytorchs_norms_are_no_weights(producer, trained, tmp_path):
+    """What the older exporter writes for a norm without scale, or without bias."""
+    fixed = {"/Constant_1": 1, "/Constant_2": 0, "/Constant_3": 0}
+    nodes = [
+        N("Constant", [], [name], value=floats("v", np.full(3, number)))
+        for name, number in fixed.items()
+    ]
+    nodes += [
+        N("LayerNormalization", ["x", "/Constant_1", "/Constant_2"], ["h"]),
+        N("LayerNormalization", ["h", "norm.weight", "/Constant_3"], ["y"]),
+    ]
+    weight = floats("norm.weight", RANDOM.normal(size=3))
+    path = tmp_path / "norms.onnx"
+    made = model(nodes, [info("x", ["n", 3])], tensors=[weight])
+    made.producer_name = producer
+    onnx.save(made, path)
+    generated = generate(path)
+    assert generated.parameters == trained
+    if producer:
+        assert "nn.LayerNorm(3, elementwise_affine=False)" in generated.text
+        assert "nn.LayerNorm(3, bias=False)" in generated.text
+
+
 def test_a_threshold_is_a_number(tmp_path):
     nodes = [
         N("Greater", ["x", "limit"], ["more"]),
