@@ -311,7 +311,7 @@ class _Lifter:
             dtype,
             shape,
             lambda: np.asarray(tensor.numpy()),
-            trained=trained and not (named and constants.is_buffer(value)),
+            trained=trained and not constants.is_buffer(value),
             source=self.sources.setdefault(
                 value, Source(tensor.size, named, transposed=transposed)
             ),

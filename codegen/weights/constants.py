@@ -106,6 +106,11 @@ def is_buffer(value: ir.Value) -> bool:
     return value.metadata_props.get(KIND) == "BUFFER"
 
 
+def mark_buffer(value: ir.Value) -> None:
+    """Say that it is one of the author's, which never trains."""
+    value.metadata_props[KIND] = "BUFFER"
+
+
 def is_saved(value: ir.Value) -> bool:
     """Whether the author's model saves it: a weight, or a persistent buffer.
 

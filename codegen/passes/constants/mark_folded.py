@@ -3,7 +3,7 @@
 torch's newer exporter writes beside a constant what it was made of ("folded_from"): of
 constants that it counts, and of nodes that are called by their function. Where a name
 may be an author's, the numbers decide: sines and cosines of the same angles never
-train.
+train. A table of positions that has an author's name is a buffer of the author's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.names import authorship
 from burnish.codegen.weights import constants
 
 _FEW = 8
@@ -36,6 +37,11 @@ def mark_folded(model: ir.Model, account: Account) -> bool:
     """Mark initializers that are constants."""
     changed = False
     for value in model.graph.initializers.values():
+        if _may_train(value) and _are_angles(value.const_value):
+            keeps = authorship.is_path(value.name or "")
+            (constants.mark_buffer if keeps else constants.mark)(value)
+            account.did("table of sines and cosines", value.name or "")
+            changed = True
         origins = value.metadata_props.get(_FROM)
         if (
             origins is None
@@ -56,17 +62,35 @@ def _is_constant(value: ir.Value, origins: str) -> bool:
         return False
     if all(_OF_NODES.fullmatch(str(name)) for name in names):
         return True
-    tensor = value.const_value
-    return tensor is not None and _are_angles(tensor)
+    return _are_angles(value.const_value)
 
 
-def _are_angles(tensor: ir.TensorProtocol) -> bool:
-    """Whether the last axis holds sines and then cosines, or these first."""
-    few = len(tensor.shape) < 2 or tensor.size < _FEW
-    if few or not tensor.dtype.is_floating_point():
+def _may_train(value: ir.Value) -> bool:
+    return constants.trains(value) and not constants.is_buffer(value)
+
+
+def _are_angles(tensor: ir.TensorProtocol | None) -> bool:
+    """Whether the last axis holds sines and cosines of the same angles.
+
+    All sines first, or the two in turn; images have both for rows, then for columns.
+    Rows of zeros are those of padding, or of a token without a place.
+    """
+    if tensor is None or not tensor.dtype.is_floating_point():
         return False
-    array = tensor.numpy().astype(np.float64)
-    if array.shape[-1] % 2:
+    *rest, size = tensor.shape.numpy() or (0,)
+    if not rest or size % 2 or not size or tensor.size < _FEW:
         return False
-    one, two = np.split(array, 2, axis=-1)
-    return bool(np.allclose(one**2 + two**2, 1, atol=1e-5) and np.ptp(one) > 0)
+    rows = tensor.numpy().reshape(-1, size)
+    ways = {way for way in (1, 2, size // 2) if size % (2 * way) == 0}
+    return any(
+        _are_on_circles(rows[:_FEW], way) and _are_on_circles(rows, way) for way in ways
+    )
+
+
+def _are_on_circles(rows: np.ndarray, pairs: int) -> bool:
+    """Whether the squares of so many pairs of parts of each row add up to 1."""
+    rows = rows[rows.any(axis=1)].astype(np.float64)
+    if len(rows) < 2 or np.ptp(rows[:, 0]) == 0:
+        return False
+    squares = (rows.reshape(len(rows), pairs, 2, -1) ** 2).sum(2)
+    return bool(np.allclose(squares, 1, atol=1e-5))

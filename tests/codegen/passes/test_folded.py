@@ -13,6 +13,9 @@ KEY = "pkg.onnxscript.optimizer.folded_from"
 TABLE = np.array([[0.05, 0.1], [0.15, 0.2]], np.float32)
 PLACES = np.arange(6)[:, None] * np.array([1.0, 0.1])
 ANGLES = np.concatenate([np.sin(PLACES), np.cos(PLACES)], 1).astype(np.float32)
+IN_TURN = ANGLES.reshape(6, 2, 2).transpose(0, 2, 1).reshape(6, 4)
+OF_A_GRID = np.concatenate([np.repeat(ANGLES, 6, 0), np.tile(ANGLES, (6, 1))], 1)
+WITH_PADDING = np.concatenate([np.zeros_like(ANGLES[:1]), ANGLES])
 
 CASES = {
     "numbers": ("add_12", TABLE, ["full_1", "val_3"], "Buffer"),
@@ -43,6 +46,26 @@ def test_a_number_is_as_short_as_its_type_allows():
     model.graph.initializer.append(full)
     feeds = {"shape": np.array([2, 3])}
     assert "nn.init.constant(0.05)" in check_source(model, feeds=feeds)
+
+
+POSITIONS = {
+    "halves": (ANGLES, True),
+    "in turn": (IN_TURN, True),
+    "of a grid": (OF_A_GRID, True),
+    "behind padding": (WITH_PADDING, True),
+    "trained": (ANGLES * 1.01, False),
+    "the same everywhere": (np.tile(ANGLES[1], (6, 1)), False),
+}
+
+
+@pytest.mark.parametrize("case", POSITIONS)
+@pytest.mark.parametrize("name", ["a.places", "a.places.weight", "onnx::Add_7"])
+def test_a_table_of_positions_is_a_buffer_by_its_numbers(name, case):
+    table, is_buffer = POSITIONS[case]
+    model = graph([node("Add", f"x {name}", "y")], {name: table}, x=table.shape)
+    text = check_source(model)
+    assert ("nn.Param(" in text) != is_buffer
+    assert ("nn.Buffer(" in text) == is_buffer
 
 
 def test_a_norm_of_fixed_numbers_is_part_of_the_convolution_before_it():
