@@ -38,7 +38,8 @@ _VIEWS = frozenset(("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsq
 
 def weights_among_constants(model: ir.Model) -> set[ir.Node]:
     """The Constant nodes that are weights of layers."""
-    also, by_pytorch = None, False
+    also = None
+    by_pytorch = False
     if _trained(model):
         by_pytorch = authorship.is_by_pytorch(model.producer_name)
         also = _FILTERED if by_pytorch else frozenset(("MatMul",))
