@@ -1,6 +1,6 @@
 """Operators between records: called on a run's arrays alone.
 
-A capture has looked at devices, tapes and dtypes; these calls do not look again.
+A capture has looked at devices and tapes; these calls do not look again.
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ def array_call(
         return None
     kernel = function.bind and function.bind(*args, **options)
     if kernel is None:
-        own, kernels = function.value, function.kernels
 
         def call(given: list[Any]) -> Any:
-            compute = kernels.get("numpy", own)
-            arrays = [a.data if isinstance(a, Variable) else a for a in given]
-            return _tensors(compute(*arrays, **options))
+            arrays = tuple([a.data if isinstance(a, Variable) else a for a in given])
+            return _tensors(function.compute(arrays, options))
 
         return call
     places = [place for place, arg in enumerate(args) if arg is None]

@@ -61,7 +61,7 @@ class _Encoder:
         if x.dtype not in self._found:
             make = self._among_objects if x.dtype.kind == "O" else self._among_numbers
             self._found[x.dtype] = make(x.dtype)
-        return self._values[self._found[x.dtype](x)]
+        return self._values[self._found[x.dtype](x), ...]
 
     def _among_objects(self, _: Any) -> Callable[[Any], Any]:
         """Where each element is among the keys."""

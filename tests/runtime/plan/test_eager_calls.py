@@ -45,6 +45,25 @@ def test_labels_of_numbers_are_those_of_the_first_equal_key(dtype):
     assert made.data.ravel().tolist() == expected
 
 
+@pytest.mark.parametrize("x", [1.0, 2.0])
+@pytest.mark.parametrize("values", [["one"], [7]])
+def test_a_label_of_one_number_is_an_array(x, values):
+    made = ops.label_encoder(Tensor(np.float32(x)), [1.0], values, default=values[0])
+    assert isinstance(made.data, np.ndarray)
+    assert made.data.tolist() == values[0]
+
+
+def test_bfloat16_between_records_is_rounded_once():
+    pytest.importorskip("ml_dtypes")
+
+    def halves(x):
+        y = ops.gelu(x).to("bfloat16")
+        return ops.relu(y) * 0.1, y @ y.mT, y.mean(axis=-1)
+
+    fast = check(halves, tensor(5, 40))
+    assert len(fast.planned(tensor(5, 40)).eager) > 1
+
+
 def test_an_error_is_that_of_the_plain_call():
     def rows(x, places):
         return ops.take(x.to("float64"), places, axis=0) * 2.0
