@@ -91,7 +91,7 @@ def _rows(x, axis):
 def _places(rows, classes):
     """Where the class of each row of (A, C, B) is, in the array flattened."""
     xp, (a, c, b) = namespace(rows), rows.shape
-    first = xp.arange(0, a * c * b, c * b)
+    first = xp.arange(a) * (c * b)
     if b == 1:
         return first + classes.reshape(-1)
     return (first[:, None] + xp.arange(b) + classes.reshape(a, b) * b).reshape(-1)

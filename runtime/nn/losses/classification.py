@@ -312,7 +312,8 @@ def _shared(total: Tensor, shares: Any) -> Tensor:
     count = summed(beside(total, shares))
     none, kind = count == 0, total.dtype.type
     blank = ops.where(none, kind(np.nan), kind(0))
-    return total / (count + none.astype(count.dtype)) + blank
+    shared = total / (count + none.astype(count.dtype))
+    return ops.cast(shared, dtype=total.dtype) + blank
 
 
 def _are_classes(targets: Any, classes: int, ignore_index: int | None) -> bool:

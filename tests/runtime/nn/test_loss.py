@@ -41,6 +41,34 @@ def test_means_of_half_precision_have_sums_beyond_it(loss):
     np.testing.assert_allclose(*(each.numpy() for each in slopes), rtol=5e-3)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_cross_entropy_has_the_dtype_of_the_logits(dtype, reduction, smoothing):
+    found = nn.cross_entropy(
+        Tensor(LOGITS.astype(dtype)),
+        CLASSES,
+        np.array([1.0, 2.0, 0.5]),
+        reduction=reduction,
+        label_smoothing=smoothing,
+    )
+    assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 3, 0), (0, 3, 2)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_of_no_targets(shape, smoothing):
+    x = Tensor(np.zeros(shape))
+    classes = np.zeros((shape[0], *shape[2:]), int)
+    mean, total, each = (
+        nn.cross_entropy(x, classes, reduction=kind, label_smoothing=smoothing)
+        for kind in ("mean", "sum", "none")
+    )
+    assert np.isnan(mean.item())
+    assert total.item() == 0
+    assert each.shape == classes.shape
+
+
 def test_the_gradient_of_cross_entropy_is_shares_less_targets():
     logits = Tensor(LOGITS).require_grad()
     loss = nn.CrossEntropyLoss()(logits, CLASSES)
