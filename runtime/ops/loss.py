@@ -75,7 +75,7 @@ def _shares(y, x, top, total):
 def _pull_rows(slope, share, classes, axis):
     """slope * (share - 1 at the classes, share elsewhere)"""
     rows = _rows(share, axis)
-    slope = slope.reshape(len(rows), 1, -1)
+    slope = slope.reshape(len(rows), 1, rows.shape[2])
     pulled = rows * slope
     pulled.reshape(-1)[_places(rows, classes)] -= slope.reshape(-1)
     return pulled.reshape(share.shape).astype(share.dtype, copy=False)

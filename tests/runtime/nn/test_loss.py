@@ -58,7 +58,7 @@ def test_cross_entropy_has_the_dtype_of_the_logits(dtype, reduction, smoothing):
 @pytest.mark.parametrize("shape", [(0, 3), (5, 3, 0), (0, 3, 2)])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_cross_entropy_of_no_targets(shape, smoothing):
-    x = Tensor(np.zeros(shape))
+    x = Tensor(np.zeros(shape)).require_grad()
     classes = np.zeros((shape[0], *shape[2:]), int)
     mean, total, each = (
         nn.cross_entropy(x, classes, reduction=kind, label_smoothing=smoothing)
@@ -67,6 +67,7 @@ def test_cross_entropy_of_no_targets(shape, smoothing):
     assert np.isnan(mean.item())
     assert total.item() == 0
     assert each.shape == classes.shape
+    assert x.grad(total.backward()).shape == shape
 
 
 def test_the_gradient_of_cross_entropy_is_shares_less_targets():
