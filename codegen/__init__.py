@@ -12,9 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -50,21 +49,49 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _Lazily(MetaPathFinder):
-    """Loads onnx-ir's symbolic arithmetic when it is first used, if ever.
+_UNUSED = ("sympy", "onnx_ir._symbolic_shapes")
+"""What onnx-ir imports for its symbolic arithmetic; the generator has its own.
 
-    The generator has its own; SymPy would be a third of the time that it starts in.
-    """
+SymPy would be a third of the time that the generator starts in.
+"""
+
+
+class _Later(ModuleType):
+    """Stands for a module in one that reads it, and imports it when it is read."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+class _Finder(MetaPathFinder):
+    """Finds onnx-ir."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in ("sympy", "onnx_ir._symbolic_shapes"):
-            return None
-        spec = PathFinder.find_spec(name, path, target)
+        spec = PathFinder.find_spec(name, path, target) if name == "onnx_ir" else None
         if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _Loader(spec.loader)
         return spec
 
 
-sys.meta_path.insert(0, _Lazily())
+class _Loader(Loader):
+    """Loads onnx-ir without what the generator does not use; others get it as ever."""
+
+    def __init__(self, loader: Loader):
+        self.loader = loader
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the package's code, as its own loader does."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = module.__loader__ = self.loader
+        later = [name for name in _UNUSED if name not in sys.modules]
+        sys.modules.update((name, _Later(name)) for name in later)
+        try:
+            self.loader.exec_module(module)
+        finally:
+            for name in later:
+                del sys.modules[name]
+
+
+sys.meta_path.insert(0, _Finder())
