@@ -202,11 +202,7 @@ def recurrent_cell(
     transposed: list[int],
     node: NodeContext,
 ) -> Result:
-    """One step; W (G * H, I), R (G * H, H) and biases, the G gates in this order.
-
-    No function stands for it where others want the weights in another layout: it has
-    its own then.
-    """
+    """One step; W (G * H, I), R (G * H, H) and biases, the G gates in this order."""
     count = 4 if bias else 2
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[:count]
     turned = (*transposed, 0, 0)[:count]
@@ -222,9 +218,7 @@ def recurrent_cell(
 
 def _rows(weight: Expression, order: list[int], turn: bool) -> Weight:
     """A matrix or vector of a cell, its gates in PyTorch's order."""
-    assert isinstance(weight, Weight)
-    if not owned(weight):
-        weight = replace(weight, source=None)
+    weight = _own(weight)
     if turn:
         weight = weight.changed(weight.shape[::-1], lambda w: w.T)
     if order == sorted(order):
@@ -316,12 +310,12 @@ def _weights(
 
 def _peepholes(number: int, P: Expression) -> dict[str, Weight]:
     """Those of one layer, in the order of its gates i, o, f as in ONNX."""
-    assert isinstance(P, Weight)
+    own = _own(P)
     return {
-        f"peephole_l{number}" + "_reverse" * d: P.changed(
-            P.shape[1:], partial(np.take, indices=d, axis=0)
+        f"peephole_l{number}" + "_reverse" * d: own.changed(
+            own.shape[1:], partial(np.take, indices=d, axis=0)
         )
-        for d in range(P.shape[0])
+        for d in range(own.shape[0])
     }
 
 
@@ -356,7 +350,6 @@ def _gates(
     part: slice = slice(None),
 ) -> Weight:
     """One direction's matrix or vector with its gates in PyTorch's order."""
-    assert isinstance(weight, Weight)
     order = list(_ORDER[kind])
 
     def how(array: np.ndarray) -> np.ndarray:
@@ -364,7 +357,13 @@ def _gates(
         blocks = chosen.reshape(len(order), -1, *chosen.shape[1:])
         return np.ascontiguousarray(blocks[order].reshape(chosen.shape))
 
-    return weight.changed(shape, how)
+    return _own(weight).changed(shape, how)
+
+
+def _own(weight: Expression) -> Weight:
+    """A weight of the layer, whose own it is where others want another layout."""
+    assert isinstance(weight, Weight)
+    return weight if owned(weight) else replace(weight, source=None)
 
 
 def _by_direction(y: Expression, directions: int, hidden: int) -> Expression:

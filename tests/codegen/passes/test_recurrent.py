@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.codegen.passes.forms import becomes, form, stays
@@ -42,6 +43,18 @@ def test_layers_in_a_row_are_one(kind):
     model = form(two(kind), weights=weights(kind, 3, 4), x="time,batch,3")
     name = kind.lower()
     becomes(model, f"self.{name} = nn.{kind}(3, 4, num_layers=2)", "return y")
+
+
+@pytest.mark.parametrize("name", ["W0", "R1", "B0"])
+def test_a_weight_that_is_an_output_too_is_the_layers_and_the_files(name):
+    """In its own layout each: no layer can have both."""
+    model = form(two("GRU"), weights=weights("GRU", 3, 4), x="time,batch,3")
+    model.graph.output.add().name = name
+    kind = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None)
+    model.graph.output[1].type.CopyFrom(kind)
+    becomes(
+        model, "self.gru = nn.GRU(3, 4, num_layers=2)", f"return y, self.{name.lower()}"
+    )
 
 
 def test_a_gru_that_resets_before_the_product():
