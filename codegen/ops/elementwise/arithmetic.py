@@ -163,7 +163,7 @@ def clip(
 
 
 def _clip(x: Expression, low: Expression | None, high: Expression | None) -> Result:
-    bounds: list[Any] = [_bound(low), _bound(high)]
+    bounds: list[Any] = [_bound(low, -1), _bound(high, 1)]
     if bounds == [0, 6] and is_float(x.dtype):
         return call("relu6", x)
     if bounds == [None, None]:
@@ -171,12 +171,12 @@ def _clip(x: Expression, low: Expression | None, high: Expression | None) -> Res
     return call("clip", x, *bounds)
 
 
-def _bound(value: Expression | None) -> Any:
-    """A number where it is known, None where it bounds nothing."""
+def _bound(value: Expression | None, side: int) -> Any:
+    """A number where it is known, None where it bounds nothing on its side, -1 or 1."""
     if value is None or known(value) is None:
         return value
     limit = number(value)
-    return None if abs(limit) >= 3.4028234e38 else limit
+    return None if side * limit >= 3.4028234e38 else limit
 
 
 @onnx_op("CumSum", since=11, traits=SAME_SHAPE)

@@ -36,3 +36,17 @@ def test_clipping_by_one_number(kind, name, written):
         f"m = {call}(ops.leaky_relu(x, negative_slope=0.2), {written})",
         f"return {call}(ops.leaky_relu(m, negative_slope=0.2), {written})",
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "line"),
+    [
+        (-np.inf, 0.5, "return ops.clip(x, None, 0.5)"),
+        (-0.5, np.inf, "return ops.clip(x, -0.5)"),
+        (np.inf, 0.5, 'return ops.clip(x, float("inf"), 0.5)'),
+        (-0.5, -np.inf, 'return ops.clip(x, -0.5, float("-inf"))'),
+    ],
+)
+def test_an_infinite_bound_is_none_on_its_own_side(low, high, line):
+    held = {"low": np.float32(low), "high": np.float32(high)}
+    becomes(form("y = Clip(x, low, high)", x="2,3", weights=held), line)
