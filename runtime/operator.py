@@ -31,8 +31,8 @@ returns a function of the arrays, or None where the plain value has to do it.
 `prepared_vjp` does so for the gradients of all arguments together. An operator with a
 kernel for "cupy" does not ask the former, one with a rule for it does not ask the
 latter.
-What is `bound` makes a function of the arrays alone, of a call's other arguments, so
-that plans do once what depends on these.
+`bound` registers what is given a call's constants and returns a function of its arrays:
+plans ask it once, so that work which depends on constants alone is not repeated.
 
 `@memory_bound` above `@operator` lets balanced checkpointing compute the value again
 instead of keeping it.
@@ -192,10 +192,10 @@ class Operator(Rules, Function[P, A, T]):
         return prepare
 
     def bound(self, bind: F) -> F:
-        """Register what makes a function of NumPy's arrays, of a call's constants.
+        """Register what computes once, for a plan, what depends on constants alone.
 
-        bind(*args, **options), None for each array that a call brings, returns a
-        function of these, or None.
+        bind(*args, **options), with None for each array that changes from call to
+        call, returns a function of these arrays (NumPy's, not bfloat16), or None.
         """
         self.bind = bind
         return bind

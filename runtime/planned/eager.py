@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnish.autodiff import Variable, wrapped
-from burnish.backend import Device
+from burnish.backend import Device, bfloat16
 from burnish.habits import Size
 from burnish.operator import Operator
 from burnish.tensor import Tensor
@@ -33,15 +33,15 @@ def array_call(
     if any(type(arg) is Size for arg in args):
         return None
     kernel = function.bind and function.bind(*args, **options)
-    if kernel is None:
-
-        def call(given: list[Any]) -> Any:
-            arrays = tuple([a.data if isinstance(a, Variable) else a for a in given])
-            return _tensors(function.compute(arrays, options))
-
-        return call
     places = [place for place, arg in enumerate(args) if arg is None]
-    return lambda given: _tensors(kernel(*[given[place].data for place in places]))
+
+    def call(given: list[Any]) -> Any:
+        arrays = tuple([a.data if isinstance(a, Variable) else a for a in given])
+        if kernel is None or (bfloat16.possible() and bfloat16.is_among(arrays)):
+            return _tensors(function.compute(arrays, options))
+        return _tensors(kernel(*[arrays[place] for place in places]))
+
+    return call
 
 
 def _tensors(made: Any) -> Any:
