@@ -11,7 +11,7 @@ from burnish.codegen.errors import ExportError, UnsupportedError
 from burnish.codegen.loaded import imported, model_of
 from burnish.codegen.output.generated import Options
 from burnish.codegen.verify import verify
-from burnish.codegen.writers import onto
+from burnish.codegen.writers import export, onto
 
 pytest.importorskip("torch")
 
@@ -320,3 +320,10 @@ def test_what_cannot_be_read_says_why(name, tmp_path):
     onnx.save(model, tmp_path / "m.onnx")
     with pytest.raises(UnsupportedError, match=f"BeamSearch.*{reason}.*save each"):
         pipeline.generate(tmp_path / "m.onnx")
+
+
+def test_the_way_back_to_onnx_is_refused_by_the_name_of_the_search(tmp_path):
+    graph = s.search("GreedySearch", gpt2(0), ["input_ids", *LENGTH])
+    model = tuned(graph, tmp_path, lambda parameters: None)
+    with pytest.raises(ExportError, match="greedy_search.*export the decoder.*tuned"):
+        export(model, PROMPTS, LENGTH["max_length"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
@@ -14,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 import burnish
+from burnish import searches
 from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Variable
 from burnish.capture.line import refs
@@ -85,7 +87,11 @@ def export(
     given = [_example(module, each) for each in examples]
     inputs = _inputs(module, given)
     chosen = _accepted(module, inputs) if dynamic is None else _checked(dynamic, inputs)
-    program = _program(module, given, inputs, chosen)
+    try:
+        program = _program(module, given, inputs, chosen)
+    except burnish.errors.CaptureError:
+        _check_searches(module)
+        raise
     _check(program.calls)
     return Exported(_model(module, program, inputs, chosen, outputs, functions))
 
@@ -239,6 +245,19 @@ def _check(calls: Sequence[Done]) -> None:
         "export: expected operators that ONNX has nodes for, these have none:\n"
         + "\n".join(lines)
     )
+
+
+def _check_searches(module: Module) -> None:
+    """ExportError where a module calls a search: its loop ends by what it finds."""
+    for _, each in module.named_modules():
+        kind = type(each)
+        for name in inspect.unwrap(kind.forward).__code__.co_names:
+            if name in searches.__all__:
+                raise ExportError(
+                    f"export: {kind.__name__}.forward calls {name}, for which ONNX has "
+                    "no operator; export the decoder that it is given, or write tuned "
+                    "weights back into the file of the search: burnish export"
+                )
 
 
 # --- the graph ---
