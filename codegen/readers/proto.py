@@ -157,7 +157,9 @@ def _merge_imports(owner: Any, where: str) -> None:
         if versions.setdefault(domain, entry.version) != entry.version:
             raise ReadError(
                 f"{where} imports {domain or 'ai.onnx'} twice, as opset "
-                f"{versions[domain]} and {entry.version}; expected one version"
+                f"{versions[domain]} and {entry.version}; expected one version: "
+                "remove from opset_import what the nodes were not written for "
+                "(onnxruntime takes the last)"
             )
     del owner.opset_import[:]
     owner.opset_import.extend(

@@ -168,3 +168,15 @@ def test_the_node_is_named(build, tmp_path):
     write(build, path)
     with pytest.raises(ConversionError, match="culprit"):
         pipeline.write(pipeline.generate(path), tmp_path / "out")
+
+
+@pytest.mark.parametrize("version", [18, 13])
+def test_a_domain_imported_twice_has_one_version(version, tmp_path):
+    made = one("Relu")
+    made.opset_import.add(domain="ai.onnx", version=version)
+    write(lambda: made, tmp_path / "model.onnx")
+    if version == 18:
+        assert "relu" in pipeline.generate(tmp_path / "model.onnx").text
+        return
+    with pytest.raises(ConversionError, match="18 and 13.*remove from opset_import"):
+        pipeline.generate(tmp_path / "model.onnx")
