@@ -325,5 +325,5 @@ def test_what_cannot_be_read_says_why(name, tmp_path):
 def test_the_way_back_to_onnx_is_refused_by_the_name_of_the_search(tmp_path):
     graph = s.search("GreedySearch", gpt2(0), ["input_ids", *LENGTH])
     model = tuned(graph, tmp_path, lambda parameters: None)
-    with pytest.raises(ExportError, match="greedy_search.*export the decoder.*tuned"):
+    with pytest.raises(ExportError, match=r"greedy_search.*export the decoder.*tuned"):
         export(model, PROMPTS, LENGTH["max_length"])

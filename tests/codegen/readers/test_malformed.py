@@ -178,5 +178,5 @@ def test_a_domain_imported_twice_has_one_version(version, tmp_path):
     if version == 18:
         assert "relu" in pipeline.generate(tmp_path / "model.onnx").text
         return
-    with pytest.raises(ConversionError, match="18 and 13.*remove from opset_import"):
+    with pytest.raises(ConversionError, match=r"18 and 13.*remove from opset_import"):
         pipeline.generate(tmp_path / "model.onnx")
