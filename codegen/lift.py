@@ -50,6 +50,8 @@ _TINY = 64
 _TABLES = frozenset(("bool", "int32", "int64", "float16", "float32", "float64"))
 _LARGEST_TABLE = 1 << 24
 """Bytes: the metadata of a weights file has no place for more."""
+_MOST_COMPUTED = 16
+"""Computed numbers that get a statement each: no shape or padding has more."""
 _ANY = frozenset(("", "?", "-1", "none", "unk", "unknown", "dynamic", "dyn", "any"))
 
 
@@ -162,9 +164,9 @@ class _Lifter:
             parts = host.evaluate(
                 node.op_type, version, inputs, attributes, len(outputs)
             )
-            for output, numbers in zip(outputs, parts, strict=False):
-                self._bind_host(output, numbers, scope_of(node))
-            if parts:
+            if parts and not any(map(_fills_a_tensor, parts)):
+                for output, numbers in zip(outputs, parts, strict=False):
+                    self._bind_host(output, numbers, scope_of(node))
                 return
         scope = scope_of(node)
         if rule is None or not has_rule(node, version):
@@ -363,6 +365,12 @@ def _expressions(result: Any) -> Any:
 
 def _where(node: ir.Node) -> str:
     return node.name or f"-> {node.outputs[0].name}"
+
+
+def _fills_a_tensor(numbers: Host) -> bool:
+    """Whether operators on the device compute the numbers, not a statement for each."""
+    items = {id(x): x for x in numbers.array.flat}.values()
+    return sum(not isinstance(x, Value | Literal) for x in items) > _MOST_COMPUTED
 
 
 def _described(expression: Expression, value: ir.Value) -> Expression:

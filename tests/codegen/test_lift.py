@@ -152,3 +152,12 @@ def test_a_table_of_sizes_is_turned_while_generating(tmp_path):
     x = RANDOM.normal(size=(2, 5)).astype("f4")
     text = text_of(tmp_path, graph, weights, x)
     assert "Tensor(" not in text
+
+
+def test_a_table_plus_a_size_is_one_addition(tmp_path):
+    """As relative positions are counted from the end; no statement for each number."""
+    graph = """(float[n, m] x) => (int64[20, 1] y) {
+        s = Shape<start=1, end=2>(x) y = Add(table, s) }"""
+    table = np.arange(20)[:, None]
+    text = text_of(tmp_path, graph, {"table": table}, np.ones((2, 3), "f4"))
+    assert text.count("+") == 1
