@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnish.codegen.ops.rule.expressions import call, layer, operand
+from burnish.codegen.ops.rule.expressions import UnfitError, call, layer, operand
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
 from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
@@ -15,6 +15,7 @@ from burnish.codegen.program import BinOp, Expression, Literal
 
 
 def _window(
+    x: Expression,
     auto_pad: str,
     ceil_mode: int,
     dilations: list[int] | None,
@@ -23,6 +24,11 @@ def _window(
     strides: list[int] | None,
 ) -> dict[str, Any]:
     rank = len(kernel_shape)
+    if x.rank not in (None, rank + 2):
+        raise UnfitError(
+            f"expected an input of {rank + 2} axes for kernel_shape {kernel_shape}, "
+            f"got {x.rank}; export the pool of an input with a batch and channels"
+        )
     stride = alike(strides or [1] * rank)
     kernel = alike(kernel_shape)
     return {
@@ -47,7 +53,7 @@ def max_pool(
     strides: list[int] | None = None,
     node: NodeContext,
 ) -> Result:
-    options = _window(auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    options = _window(X, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
     if len(node.outputs) == 1:
         return call("max_pool", X, **options)
     return call("max_pool_with_indices", X, **options, storage_order=storage_order)
@@ -65,7 +71,7 @@ def average_pool(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Result:
-    options = _window(auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    options = _window(X, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
     if options["padding"] == 0 and not ceil_mode:
         count_include_pad = 0
     return call("avg_pool", X, **options, count_include_pad=bool(count_include_pad))
@@ -83,7 +89,7 @@ def lp_pool(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Result:
-    options = _window(auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    options = _window(X, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
     return call("lp_pool", X, **options, p=p)
 
 

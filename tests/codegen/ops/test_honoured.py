@@ -6,7 +6,7 @@ import pytest
 
 from burnish import Tensor
 from burnish.codegen import pipeline
-from burnish.codegen.errors import AttributeNotHonouredError
+from burnish.codegen.errors import AttributeNotHonouredError, UnsupportedError
 from tests.codegen.ops.test_control import model
 
 
@@ -29,6 +29,15 @@ def test_an_unknown_word_is_refused(tmp_path):
         g (float[1, 1, 4, 4] x, float[2, 4] rois, int64[2] which)
           => (float[2, 1, 1, 1] y) { y = RoiAlign<mode = "median">(x, rois, which) }"""
     with pytest.raises(AttributeNotHonouredError, match="one of avg, max, got median"):
+        model(text, tmp_path)
+
+
+def test_a_pool_of_more_axes_than_its_input_is_refused(tmp_path):
+    """As PyTorch's exporter writes a pool of an input without a batch."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[1, 4, 4] x) => (float[1, 4, 4] y) {
+            y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(x) }"""
+    with pytest.raises(UnsupportedError, match=r"4 axes for kernel_shape .* got 3"):
         model(text, tmp_path)
 
 
