@@ -16,6 +16,7 @@ from burnish.codegen.program import (
     Method,
     ModuleCall,
     Repeat,
+    SelfAttr,
     Subscript,
     UnaryOp,
 )
@@ -69,6 +70,9 @@ def laid_out(
     if isinstance(expression, BinOp) and not suffix and prefix.endswith(" "):
         whole = _bracketed_chain(prefix, expression, names, pad)
         return whole or _last_broken(prefix, expression, names, indent) or [line]
+    if isinstance(expression, SelfAttr) and prefix.endswith(" = "):
+        inside = f"{pad}    {text(expression, names)}"
+        return [f"{pad}{prefix}(", inside, f"{pad})"] if fits(inside) else [line]
     if not isinstance(expression, ModuleCall | Call | ListOrTuple | Method):
         return [line]
     opening, parts, closing = pieces(expression, names)

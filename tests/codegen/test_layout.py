@@ -64,3 +64,8 @@ def test_a_chain_of_operands_breaks_as_a_formatter_breaks_it() -> None:
             yield BinOp("-", left, X)
 
     unchanged(total for width in range(3, 90, 3) for total in sums(width))
+
+
+def test_a_long_path_stands_in_brackets_where_it_fits_then() -> None:
+    widths = range(30, 45)
+    unchanged(SelfAttr(("a" * 35, "b" * width)) for width in widths)
