@@ -1,4 +1,4 @@
-"""Dynamically quantized transformers have the modules of their float files.
+"""Quantized transformers have the modules of their float files.
 
 onnxruntime's quantizer sorts all nodes anew and makes products without the exporter's
 metadata. Weights have 7 bits: on processors without VNNI its sums of 8 bits saturate.
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burnish.codegen.output.generated import Options
 from burnish.codegen.pipeline import generate, write
-from tests.codegen.test_quantized_oracle import classes, run
+from tests.codegen.test_quantized_oracle import Feeds, classes, run
 from tests.harness.imported import load_class
+from tests.harness.strip import stripped
 
 pytestmark = pytest.mark.oracle
 
@@ -133,6 +135,36 @@ def test_dynamic_quantization_keeps_the_modules(
     feed = dict(zip(names, (x.numpy() for x in inputs), strict=True))
     got, want = model(*feed.values()).numpy(), run(path, feed)
     np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_dequantized_static_files_have_the_modules(tmp_path: Path, bare: bool) -> None:
+    """The encoder is before the decoder again, also where no node has a scope."""
+    torch = pytest.importorskip("torch")
+    tools = pytest.importorskip("onnxruntime.quantization")
+    import onnx
+
+    from tests.harness.torch_exports import exported
+
+    source, path = tmp_path / "source.onnx", tmp_path / "small.onnx"
+    inputs = [torch.randn(2, 3, 16, 16), torch.randint(50, (2, 5))]
+    axes = [{0: "batch"}, {0: "batch", 1: "time"}]
+    exported(_net(torch), inputs, source, False, axes)
+    if bare:
+        onnx.save(stripped(onnx.load(source)), source)
+    names = [each.name for each in _inputs(source)]
+    feed = dict(zip(names, (x.numpy() for x in inputs), strict=True))
+    reader = type("Reader", (Feeds, tools.CalibrationDataReader), {})(feed)
+    tools.quantize_static(
+        str(source), str(path), reader, activation_type=tools.QuantType.QUInt8
+    )
+    made, twin = generate(path, Options(dequantize=True)), generate(source)
+    assert classes(made.text) == classes(twin.text)
+    assert made.text.count("for layer in self.") == twin.text.count(
+        "for layer in self."
+    )
+    layers = [sorted(_layers(text)) for text in (made.text, twin.text)]
+    assert layers[0] == layers[1]
 
 
 def _layers(text: str) -> list[str]:

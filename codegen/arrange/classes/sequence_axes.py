@@ -22,6 +22,7 @@ from burnish.codegen.program import (
     Subscript,
     Value,
     exchanged,
+    pruned,
 )
 
 _ROWS = 3
@@ -88,7 +89,8 @@ def _asked_first(plan: ClassPlan) -> Block:
     ]
     rest = [s for s in plan.block.statements if not set(s.targets) & known.keys()]
     block = Block(rest, plan.block.results).rebuilt(exchanged(same))
-    return Block([*start, *block.statements], block.results)
+    block = Block([*start, *block.statements], block.results)
+    return pruned(block)  # of what was only asked for its size
 
 
 def number_of_places(statement: Assign) -> Value | None:

@@ -59,10 +59,8 @@ def fake_quantize_pairs(
         changed = True
     for node in made:
         _measure_rounded(node)
-    if made:
+    if changed:
         sort_by_need(model.graph)
-    else:
-        model.graph.sort()
     place(model, made)
     return changed
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -11,6 +12,7 @@ from burnish.codegen.program import Scope, demand_order
 from burnish.codegen.scopes import scope_of, write_scope
 
 Path = tuple[str, ...]
+_MEASURES = frozenset(("Shape", "Size"))
 
 
 def place(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
@@ -35,16 +37,41 @@ def place(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
 def sort_by_need(graph: ir.Graph) -> None:
     """Sort nodes by what needs them, so that equal modules have equal orders.
 
-    Roundings are named by their order, and quantizers write nodes in any.
+    Roundings are named by their order, and quantizers write nodes in any. Numbers that
+    several nodes read come before what one of them needs besides, the longest way to
+    them first: an encoder before the decoder that reads it in each layer.
     """
-    inside = {node: _makers(node) for node in graph}
+    every = set(graph)
+    inside = {node: [m for m in _makers(node) if m in every] for node in graph}
     read = {maker for makers in inside.values() for maker in makers}
     results = [v.producer() for v in graph.outputs]
-    ends = [node for node in results if node is not None and node in inside]
+    ends = [node for node in results if node is not None and node in every]
+    first = _shared(ends, inside)
     ends += [node for node in inside if node not in read]
-    order = [*demand_order(ends, lambda n: [m for m in inside[n] if m in inside])]
+    order = [*demand_order([*first, *ends], inside.__getitem__)]
     graph.remove(order)
     graph.extend(order)
+
+
+def _shared(
+    ends: list[ir.Node], inside: Mapping[ir.Node, list[ir.Node]]
+) -> list[ir.Node]:
+    """The nodes whose numbers, not their sizes alone, several others read."""
+    makers = {n: [] if n.op_type in _MEASURES else made for n, made in inside.items()}
+    used = [*demand_order(ends, makers.__getitem__)]
+    readers = Counter(maker for node in used for maker in {*makers[node]})
+    depth: dict[ir.Node, int] = {}  # 0 for sizes, and what is computed from them alone
+    for node in used:
+        longest = max((depth[maker] for maker in makers[node]), default=0)
+        is_given = any(v is not None and v.is_graph_input() for v in node.inputs)
+        of_data = longest or (is_given and node.op_type not in _MEASURES)
+        depth[node] = longest + 1 if of_data else 0
+
+    def deepest(node: ir.Node) -> list[ir.Node]:
+        return sorted(makers[node], key=depth.__getitem__, reverse=True)
+
+    order = demand_order(ends, deepest)
+    return [node for node in order if readers[node] > 1 and depth[node]]
 
 
 def _makers(node: ir.Node) -> list[ir.Node]:
