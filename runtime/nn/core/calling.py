@@ -14,6 +14,8 @@ def forwarded(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> An
 
 def sent_through(module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`forward`, its first argument sent through the module's `on_input`."""
+    if module._rounds_itself:
+        return module.forward(*args, **options)
     if args:
         if not (module.training or options or args[1:]):
             exact = module._in_integers(args[0])

@@ -12,7 +12,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+)
 
 from burnish import serialize
 from burnish._engine.arguments import replaced_by
@@ -52,6 +61,7 @@ class Module(Holder):
     """Base of every layer and model; `module(x)` calls `forward`."""
 
     device: Device = Device("cpu")
+    _rounds_itself: ClassVar[bool] = False  # whether `forward` calls on_input
     on_input: Module | None = None  #: what the first argument goes through, if anything
     _ahead: Any = None  #: plans that were made ahead of time: see `burnish.planned`
 

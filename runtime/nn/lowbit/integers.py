@@ -7,9 +7,9 @@ float64 beyond. The scales come last, as in ONNX's MatMulInteger and ConvInteger
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from burnish.tensor import Tensor
 
 Product = Callable[..., Any]
 _EXACT = 2**24
+_LEVELS = ("tensor", "row")
+
+
+class _Whole(NamedTuple):
+    """A weight's codes less its zero points, in the narrowest floats for their sums."""
+
+    numbers: Any
+    scale: Any  # one, or one for each output
 
 
 def exact(layer: Any, x: Any, product: Product, *, axis: int, behind: int = 0) -> Any:
@@ -32,33 +40,97 @@ def exact(layer: Any, x: Any, product: Product, *, axis: int, behind: int = 0) -
     """
     if recording.tape is not None:
         return _recorded(layer, x, product)
-    quantizer, weight = layer.on_input, layer.weight.held
-    array = x.data if isinstance(x, Tensor) else x
-    if not (isinstance(quantizer, InputQuantizer) and isinstance(weight, Packed)):
+    quantizer, shared = layer.on_input, ("tensor",) if behind else _LEVELS
+    whole = _whole(quantizer, layer.weight, axis, shared) if _fits(x) else None
+    if whole is None:
+        return None
+    codes, step = _codes(quantizer, x)
+    is_down = quantizer.bias_scales is not None
+    y = _scaled(codes, step, whole, product, layer.bias, behind, is_down)
+    return Tensor.wrap(y, layer.device)
+
+
+def linears(
+    layer: Any, quantizer: Any, names: Sequence[str]
+) -> Callable[..., Iterator[Any]]:
+    """(x, *biases) -> x @ weight.T + bias for each named weight, x rounded once.
+
+    Sums are those of whole numbers where `exact` has such, else of floats. The weights
+    are brought into form here, for all calls of the result.
+    """
+    weights = [getattr(layer, name) for name in names]
+    is_plain = layer.training or recording.tape is not None
+    wholes = [
+        None if is_plain else _whole(quantizer, weight, 0, _LEVELS)
+        for weight in weights
+    ]
+
+    def every(x: Any, *biases: Any) -> Iterator[Any]:
+        found = [whole for whole in wholes if whole is not None] if _fits(x) else []
+        if len(found) < len(weights):
+            x = quantizer(x)
+            for weight, bias in zip(weights, biases, strict=True):
+                yield ops.linear(x, weight, bias)
+            return
+        codes, step = _codes(quantizer, x)
+        for whole, bias in zip(found, biases, strict=True):
+            y = _scaled(codes, step, whole, ops.linear, bias)
+            yield Tensor.wrap(y, layer.device)
+
+    return every
+
+
+def _fits(x: Any) -> bool:
+    """Whether x has single precision, and any numbers."""
+    return getattr(x, "dtype", None) == np.float32 and 0 not in x.shape
+
+
+def _whole(
+    quantizer: Any, weight: Any, axis: int, shared: tuple[str, ...]
+) -> _Whole | None:
+    """A weight for products with what a quantizer rounds; None without such sums."""
+    held = weight.held
+    if not (isinstance(quantizer, InputQuantizer) and isinstance(held, Packed)):
         return None
     if quantizer.integers is None:
         return None
-    scheme, scale = quantizer.how, _by_output(weight, axis)
-    shared = ("tensor",) if behind else ("tensor", "row")
+    scheme, scale = quantizer.how, _by_output(held, axis)
     if scale is None or not scheme.kind.whole or scheme.level.kind not in shared:
         return None
-    if getattr(array, "dtype", None) != np.float32 or not array.size:
-        return None
-    codes, step = quantizer.whole(array)
-    if step.size > 1:
-        step = step.reshape(*array.shape[:-1], 1)
-    scale = scale.reshape(-1, *(1,) * behind)
-    span = scheme.kind.high - scheme.kind.low
-    total = product(*_wide(codes, _whole(weight), axis, span))
-    unit = step * scale
-    bias = None if layer.bias is None else layer.bias.data.reshape(-1, *(1,) * behind)
+    ones = namespace(held.codes).ones_like(held.scales)
+    numbers = replace(held, scales=ones).unpack()
+    others = tuple(i for i in range(numbers.ndim) if i != axis)
+    most = float(abs(numbers).sum(others).max()) if numbers.size else 0.0
+    if most * (scheme.kind.high - scheme.kind.low) >= _EXACT:
+        numbers = numbers.astype(np.float64)
+    return _Whole(numbers, scale)
+
+
+def _codes(quantizer: Any, x: Any) -> tuple[Any, Any]:
+    """x as whole numbers, and a scale for all of them or for each row."""
+    codes, step = quantizer.whole(x.data if isinstance(x, Tensor) else x)
+    return codes, step if step.size == 1 else step.reshape(*x.shape[:-1], 1)
+
+
+def _scaled(
+    codes: Any,
+    step: Any,
+    whole: _Whole,
+    product: Product,
+    bias: Any,
+    behind: int = 0,
+    is_down: bool = False,
+) -> Any:
+    """The product's sums times their scales, plus the bias; is_down: of whole units."""
+    total = product(codes.astype(whole.numbers.dtype, copy=False), whole.numbers)
+    unit = step * whole.scale.reshape(-1, *(1,) * behind)
+    bias = None if bias is None else bias.data.reshape(-1, *(1,) * behind)
     if bias is not None:
-        is_down = quantizer.bias_scales is not None
-        whole = namespace(bias).floor(bias / unit) if is_down else _in_units(bias, unit)
-        if whole is not None:
-            total, bias = total.astype(np.float64) + whole, None
+        units = namespace(bias).floor(bias / unit) if is_down else _in_units(bias, unit)
+        if units is not None:
+            total, bias = total.astype(np.float64) + units, None
     y = total.astype(np.float32) * unit
-    return Tensor.wrap(y if bias is None else y + bias, layer.device)
+    return y if bias is None else y + bias
 
 
 def _recorded(layer: Any, x: Any, product: Product) -> Any:
@@ -91,17 +163,3 @@ def _by_output(weight: Packed, axis: int) -> Any:
         return None
     (at,) = level.sizes
     return weight.scales if at % len(weight.shape) == axis else None
-
-
-def _whole(weight: Packed) -> Any:
-    """codes - zero points, as floats."""
-    ones = namespace(weight.codes).ones_like(weight.scales)
-    return replace(weight, scales=ones).unpack()
-
-
-def _wide(codes: Any, weight: Any, axis: int, span: float) -> tuple[Any, Any]:
-    """Both in the narrowest floats that hold every sum."""
-    others = tuple(i for i in range(weight.ndim) if i != axis)
-    most = float(abs(weight).sum(others).max()) * span if weight.size else 0.0
-    dtype = np.float32 if most < _EXACT else np.float64
-    return codes.astype(dtype, copy=False), weight.astype(dtype, copy=False)

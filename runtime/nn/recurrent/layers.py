@@ -9,6 +9,7 @@ weight_hh_l0, bias_ih_l0, bias_hh_l0, `_reverse` for the other direction.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from burnish import ops
@@ -24,6 +25,7 @@ from burnish.tensor import Tensor
 
 
 class _Recurrent(Layer):
+    _rounds_itself = True
     gates: ClassVar[int]
     input_size: int
     hidden_size: int
@@ -60,12 +62,25 @@ class _Recurrent(Layer):
     def _ends(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 
-    def _rounded(self, states: Any) -> Any:
-        """States as x is rounded, where scales are those of the given states."""
+    @property
+    def _on_states(self) -> Any:
+        """What rounds states and further layers' inputs: dynamic quantizers alone."""
         found = self.on_input
-        if isinstance(found, InputQuantizer) and found.scales is None:
-            return found(states)
-        return states
+        is_dynamic = isinstance(found, InputQuantizer) and found.scales is None
+        return found if is_dynamic else None
+
+    def _linears(self, quantizer: Any, *names: str) -> Callable[..., Iterator[Any]]:
+        """(x, *biases) -> a product of x, rounded, for each of these weights."""
+        if quantizer is not None:
+            from burnish.nn.lowbit import integers  # for quantized inputs alone
+
+            return integers.linears(self, quantizer, names)
+
+        def every(x: Tensor, *biases: Any) -> Iterator[Any]:
+            for name, bias in zip(names, biases, strict=True):
+                yield ops.linear(x, getattr(self, name), bias)
+
+        return every
 
     def _step(self, end: str) -> tuple[cells.Step, Any]:
         """One direction of one layer: its step and the bias of its inputs."""
@@ -81,16 +96,16 @@ class _Recurrent(Layer):
         for layer in range(self.num_layers):
             if layer:
                 x = drop(x)
-            if self.on_input is not None and layer:
-                x = self._rounded(x)
+            ends = [f"_l{layer}{end}" for end in self._ends]
+            steps, biases = zip(*map(self._step, ends), strict=True)
+            rounding = self._on_states if layer else self.on_input
+            inputs = self._linears(rounding, *(f"weight_ih{end}" for end in ends))
             results = []
-            for i, end in enumerate(self._ends):
-                step, bias = self._step(f"_l{layer}{end}")
-                z = ops.linear(x, getattr(self, f"weight_ih_l{layer}{end}"), bias)
+            for i, z in enumerate(inputs(x, *biases)):
                 place = layer * len(self._ends) + i
                 start = tuple(state[place] for state in states)
                 y, after = cells.scan(
-                    step, z, start, reverse=bool(end), lengths=lengths
+                    steps[i], z, start, reverse=i > 0, lengths=lengths
                 )
                 results.append(y)
                 last.append(after)
@@ -192,13 +207,15 @@ class LSTM(_Recurrent):
         return y, (h, c)
 
     def _step(self, end: str) -> tuple[cells.Step, Any]:
+        rounding, name = self._on_states, f"weight_hh{end}"
+        states = None if rounding is None else self._linears(rounding, name)
         step = cells.lstm_step(
-            getattr(self, f"weight_hh{end}"),
+            getattr(self, name),
             "ifco",
             (ops.sigmoid, ops.tanh, ops.tanh),
             peephole=getattr(self, f"peephole{end}") if self.peepholes else None,
             projection=getattr(self, f"weight_hr{end}") if self.proj_size else None,
-            rounding=None if self.on_input is None else self._rounded,
+            product=None if states is None else lambda h: next(states(h, None)),
         )
         return step, self._bias_sum(end)
 

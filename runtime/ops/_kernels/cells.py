@@ -92,20 +92,20 @@ def lstm_step(
     peephole: Any = None,
     input_forget: bool = False,
     projection: Any = None,
-    rounding: Activation | None = None,
+    product: Activation | None = None,
 ) -> Step:
     """(h, c) -> (h, c); weight (4 * H, H); peephole (3 * H,), for the gates i, o, f
 
-    projection: (P, H), from the step's result to the next step's h. rounding:
-    what h goes through before the product with weight.
+    projection: (P, H), from the step's result to the next step's h. product: h to its
+    product with weight, where that is not the plain one.
     """
     gate, cell, output = activations
     peeps = split(peephole, num=3, axis=0) if peephole is not None else None
 
     def step(x: Any, state: State) -> State:
         h, c = state
-        product = linear(h if rounding is None else rounding(h), weight)
-        parts = split(x + product, num=4, axis=-1)
+        own = linear(h, weight) if product is None else product(h)
+        parts = split(x + own, num=4, axis=-1)
         z = dict(zip(order, parts, strict=True))
         if peeps:
             z["i"] = z["i"] + peeps[0] * c
@@ -118,7 +118,7 @@ def lstm_step(
         h = gate(z["o"]) * output(c)
         return (h if projection is None else linear(h, projection)), c
 
-    given = (peephole, projection, rounding)
+    given = (peephole, projection, product)
     extras = input_forget or any(part is not None for part in given)
     if not extras and tuple(activations) == (sigmoid, tanh, tanh):
 

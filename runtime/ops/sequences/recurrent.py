@@ -7,6 +7,7 @@ layout 0: x (T, N, I), results (T, D, N, H), states (D, N, H); layout 1: N comes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from burnish.autodiff import Variable
@@ -57,7 +58,6 @@ def lstm(
     but as in onnxruntime not the cell on its way out. dynamic: before its product x is
     rounded to 8 bits over the range of its values, and so is each step's h.
     """
-    rounding = rounded_by_range if dynamic else None
     functions = _activations(
         "lstm", activations or ("Sigmoid", "Tanh", "Tanh") * 2, 3, direction,
         activation_alpha, activation_beta, clip,
@@ -66,13 +66,14 @@ def lstm(
     def step(d: int) -> tuple[Step, Any]:
         peeps = None if peephole is None else peephole[d]
         both = None if bias is None else sum(_halves(bias[d]))
+        own = partial(_rounded_product, weight=recurrence[d]) if dynamic else None
         made = lstm_step(
             recurrence[d],
             "iofc",
             functions[d],
             peephole=peeps,
             input_forget=input_forget,
-            rounding=rounding,
+            product=own,
         )
         return made, both
 
@@ -203,6 +204,11 @@ def zeros(x: Any, shape: tuple[int, ...]) -> Any:
     """A plain array of zeros where x is, in x's dtype."""
     xp = x.device.xp if isinstance(x, Variable) else namespace(x)
     return xp.zeros(shape, x.dtype)
+
+
+def _rounded_product(h: Any, *, weight: Any) -> Any:
+    """h, rounded over the range of its values, times weight"""
+    return linear(rounded_by_range(h), weight)
 
 
 def _halves(bias: Any) -> tuple[Any, Any]:
