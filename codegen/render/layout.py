@@ -34,6 +34,13 @@ def wrapped(prose: str) -> list[str]:
     return textwrap.wrap(prose, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
+def _is_path(expression: Expression) -> bool:
+    """Whether it is an attribute at any depth: `self.encoder.embed.weight`."""
+    while isinstance(expression, Attribute):
+        expression = expression.target
+    return isinstance(expression, SelfAttr)
+
+
 def laid_out(
     prefix: str, expression: Expression, names: Names, indent: int, suffix: str = ""
 ) -> list[str]:
@@ -70,7 +77,7 @@ def laid_out(
     if isinstance(expression, BinOp) and not suffix and prefix.endswith(" "):
         whole = _bracketed_chain(prefix, expression, names, pad)
         return whole or _last_broken(prefix, expression, names, indent) or [line]
-    if isinstance(expression, SelfAttr) and prefix.endswith(" = "):
+    if _is_path(expression) and prefix.endswith(" = "):
         inside = f"{pad}    {text(expression, names)}"
         return [f"{pad}{prefix}(", inside, f"{pad})"] if fits(inside) else [line]
     if not isinstance(expression, ModuleCall | Call | ListOrTuple | Method):

@@ -67,5 +67,8 @@ def test_a_chain_of_operands_breaks_as_a_formatter_breaks_it() -> None:
 
 
 def test_a_long_path_stands_in_brackets_where_it_fits_then() -> None:
-    widths = range(30, 45)
-    unchanged(SelfAttr(("a" * 35, "b" * width)) for width in widths)
+    def paths(width: int) -> Iterable[Expression]:
+        path = SelfAttr(("a" * 35, "b" * width))
+        return path, Attribute(path, "weight")
+
+    unchanged(path for width in range(22, 45) for path in paths(width))
