@@ -31,6 +31,8 @@ _SESSIONS = (("1", True), ("0", True), ("0", False))
 #: How far, relative to a value, the order of float32 sums may leave it.
 _NOISE = 2.0**-19
 _QUANTIZERS = frozenset(("DynamicQuantizeLinear", "QuantizeLinear"))
+#: Operators that quantize what they compute, step by step.
+_QUANTIZED_LOOPS = frozenset(("DynamicQuantizeLSTM",))
 #: Operators that give codes or whole numbers.
 _FIXED_SOURCES = _QUANTIZERS | {
     *("Constant", "ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"),
@@ -114,12 +116,18 @@ def _changed(path: Path, change: Callable[[onnx.ModelProto], None]) -> bytes:
 
 
 def _add_noise(model: onnx.ModelProto) -> None:
-    """Change the inputs of quantizers by up to _NOISE of themselves."""
+    """Change the inputs of quantizers by up to _NOISE of themselves.
+
+    Those of quantized loops stand for the last bits of the states.
+    """
     made_by = {name: node for node in model.graph.node for name in node.output if name}
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        if node.op_type in _QUANTIZERS and _is_open(node.input[0], made_by):
-            x, q = node.input[0], node.output[0]
+        is_open = node.op_type in _QUANTIZED_LOOPS or (
+            node.op_type in _QUANTIZERS and _is_open(node.input[0], made_by)
+        )
+        if is_open:
+            x, q = node.input[0], next(filter(None, node.output))
             factor, moved = f"{q}:factor", f"{q}:moved"
             like = onnx.helper.make_node(
                 "RandomUniformLike",

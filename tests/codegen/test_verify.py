@@ -474,3 +474,38 @@ def test_noise_is_where_the_order_of_sums_is_open(tmp_path, operator, turns):
     assert (off > 0).mean() < 0.05
     assert np.array_equal(first, again)  # the draws are always the same
     assert np.array_equal(first[0], first[1]) is not turns
+
+
+@pytest.mark.oracle
+def test_noise_moves_the_states_of_a_quantized_loop(tmp_path):
+    pytest.importorskip("onnxruntime")
+    steps, width, hidden = 80, 8, 64
+    draw = np.random.default_rng(0)
+    given = {
+        "W": draw.integers(-64, 64, (1, width, 4 * hidden)).astype("int8"),
+        "R": draw.integers(-64, 64, (1, hidden, 4 * hidden)).astype("int8"),
+        "scale": np.full(1, 0.02, "float32"),
+        "zero": np.zeros(1, "int8"),
+    }
+    names = ["x", "W", "R", *[""] * 5, "scale", "zero", "scale", "zero"]
+    node = onnx.helper.make_node(
+        "DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", hidden_size=hidden
+    )
+    float32 = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", float32, (steps, 2, width))],
+        [onnx.helper.make_tensor_value_info("y", float32, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in given.items()],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    opsets.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    path = tmp_path / "lstm.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    fed = {"x": draw.standard_normal((steps, 2, width)).astype("float32")}
+    (plain,) = reference.by_definition(path, fed)
+    moved = [y for (y,) in islice(reference.with_noise(path, fed), 16)]
+    off = [np.abs(y - plain).max(axis=(1, 2, 3)) for y in moved]
+    assert all(each[0] < 1e-4 for each in off)  # no code of the first step turns
+    assert max(each.max() for each in off) > 1e-3  # of later ones some do
