@@ -62,19 +62,18 @@ class _Recurrent(Layer):
     def _ends(self) -> tuple[str, ...]:
         return ("", "_reverse") if self.bidirectional else ("",)
 
-    @property
-    def _on_states(self) -> Any:
-        """What rounds states and further layers' inputs: dynamic quantizers alone."""
-        found = self.on_input
-        is_dynamic = isinstance(found, InputQuantizer) and found.scales is None
-        return found if is_dynamic else None
+    def _linears(self, *names: str, inner: bool) -> Callable[..., Iterator[Any]]:
+        """(x, *biases) -> a product of x, rounded, for each of these weights.
 
-    def _linears(self, quantizer: Any, *names: str) -> Callable[..., Iterator[Any]]:
-        """(x, *biases) -> a product of x, rounded, for each of these weights."""
-        if quantizer is not None:
-            from burnish.nn.lowbit import integers  # for quantized inputs alone
+        inner: x is states, or a further layer's: dynamic quantizers alone round it.
+        """
+        if self.on_input is not None:
+            found = self.on_input
+            is_dynamic = isinstance(found, InputQuantizer) and found.scales is None
+            if is_dynamic or not inner:
+                from burnish.nn.lowbit import integers  # for quantized inputs alone
 
-            return integers.linears(self, quantizer, names)
+                return integers.linears(self, found, names)
 
         def every(x: Tensor, *biases: Any) -> Iterator[Any]:
             for name, bias in zip(names, biases, strict=True):
@@ -98,8 +97,8 @@ class _Recurrent(Layer):
                 x = drop(x)
             ends = [f"_l{layer}{end}" for end in self._ends]
             steps, biases = zip(*map(self._step, ends), strict=True)
-            rounding = self._on_states if layer else self.on_input
-            inputs = self._linears(rounding, *(f"weight_ih{end}" for end in ends))
+            weights = (f"weight_ih{end}" for end in ends)
+            inputs = self._linears(*weights, inner=layer > 0)
             results = []
             for i, z in enumerate(inputs(x, *biases)):
                 place = layer * len(self._ends) + i
@@ -207,17 +206,21 @@ class LSTM(_Recurrent):
         return y, (h, c)
 
     def _step(self, end: str) -> tuple[cells.Step, Any]:
-        rounding, name = self._on_states, f"weight_hh{end}"
-        states = None if rounding is None else self._linears(rounding, name)
+        name = f"weight_hh{end}"
         step = cells.lstm_step(
             getattr(self, name),
             "ifco",
             (ops.sigmoid, ops.tanh, ops.tanh),
             peephole=getattr(self, f"peephole{end}") if self.peepholes else None,
             projection=getattr(self, f"weight_hr{end}") if self.proj_size else None,
-            product=None if states is None else lambda h: next(states(h, None)),
+            product=None if self.on_input is None else self._product(name),
         )
         return step, self._bias_sum(end)
+
+    def _product(self, name: str) -> Callable[[Any], Any]:
+        """States, rounded as the input is, times a weight."""
+        every = self._linears(name, inner=True)
+        return lambda h: next(every(h, None))
 
 
 class GRU(_Recurrent):
