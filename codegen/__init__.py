@@ -57,14 +57,14 @@ SymPy would be a third of the time that the generator starts in.
 
 
 class _Later(ModuleType):
-    """Stands for a module in one that reads it, and imports it when it is read."""
+    """A lazy module: access to an attribute imports what it is named after."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)
 
 
 class _Finder(MetaPathFinder):
-    """Finds onnx-ir."""
+    """Delegates to the other finders, and wraps the loader of onnx-ir."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -80,7 +80,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Loads onnx-ir without what the generator does not use; others get it as ever."""
+    """Loads onnx-ir with lazy modules for what the generator does not use."""
 
     def __init__(self, loader: Loader):
         self.loader = loader
