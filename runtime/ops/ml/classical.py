@@ -81,7 +81,8 @@ class _Encoder:
         keys = listed(xp, self._keys, dtype)
         order = xp.argsort(keys, kind="stable")
         held = xp.concatenate((keys[order], keys[order[-1:]]))  # what is larger is last
-        has_nan = dtype.kind == "f" and bool(xp.isnan(held[-1]))
+        # A GPU's keys are not read: the call would wait for it.
+        has_nan = dtype.kind == "f" and (xp is not np or np.isnan(held[-1]))
         order = xp.concatenate((order, order[-1:]))
 
         def find(x: Any) -> Any:
