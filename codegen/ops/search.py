@@ -24,7 +24,6 @@ _NUMBERS = frozenset(
         *("repetition_penalty", "seed"),
     )
 )
-_FLAGS = frozenset(("early_stopping", "starts", "takes_states", "takes_all", "custom"))
 
 
 @onnx_op("GreedySearch", domain="burnish", traits=OWN_SHAPE | UNBOUNDED)
@@ -131,8 +130,6 @@ def _search(target: Callable[..., Any], given: dict[str, Any]) -> Call:
             value = Name(f"self.{value}")
         elif name in _NUMBERS:
             value = number(value)
-        elif name in _FLAGS:
-            value = bool(value)
         options[name] = value
     made = (decoder, ids, operand(length))
     written = worth_writing(target, options)

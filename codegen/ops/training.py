@@ -23,12 +23,7 @@ def adagrad(
     norm_coefficient: float = 0.0,
     node: NodeContext,
 ) -> Result:
-    options = {
-        "decay_factor": decay_factor,
-        "epsilon": epsilon,
-        "norm_coefficient": norm_coefficient,
-    }
-    return _steps(node, "adagrad_step", (R, T), inputs, ("x", "h"), options)
+    return _steps("adagrad_step", ("x", "h"), **locals())
 
 
 @onnx_op("Adam", domain=_DOMAIN, traits=OWN_SHAPE)
@@ -43,14 +38,7 @@ def adam(
     norm_coefficient_post: float = 0.0,
     node: NodeContext,
 ) -> Result:
-    options = {
-        "alpha": alpha,
-        "beta": beta,
-        "epsilon": epsilon,
-        "norm_coefficient": norm_coefficient,
-        "norm_coefficient_post": norm_coefficient_post,
-    }
-    return _steps(node, "adam_step", (R, T), inputs, ("x", "v", "h"), options)
+    return _steps("adam_step", ("x", "v", "h"), **locals())
 
 
 @onnx_op("Momentum", domain=_DOMAIN, traits=OWN_SHAPE)
@@ -60,37 +48,28 @@ def momentum(
     *inputs: Expression,
     alpha: float,
     beta: float,
-    mode: str,
     norm_coefficient: float,
+    mode: str,
     node: NodeContext,
 ) -> Result:
-    options = {
-        "alpha": alpha,
-        "beta": beta,
-        "norm_coefficient": norm_coefficient,
-        "mode": mode,
-    }
-    return _steps(node, "momentum_step", (R, T), inputs, ("x", "v"), options)
+    return _steps("momentum_step", ("x", "v"), **locals())
 
 
 def _steps(
-    node: NodeContext,
     operator: str,
-    rate_and_count: tuple[Expression, Expression],
-    inputs: tuple[Expression, ...],
     results: tuple[str, ...],
-    options: dict[str, Any],
+    *,
+    R: Expression,
+    T: Expression,
+    inputs: tuple[Expression, ...],
+    node: NodeContext,
+    **options: Any,
 ) -> Result:
     """One call for each tensor; inputs and outputs come kind by kind."""
     tensors = len(inputs) // (len(results) + 1)
-    rest = tuple(map(tensor, rate_and_count))
-    made = [
-        unpacked(
-            node,
-            call(operator, *map(tensor, inputs[i::tensors]), *rest, **options),
-            *results,
-            dtype=inputs[i].dtype,
-        )
-        for i in range(tensors)
-    ]
+    made = []
+    for i in range(tensors):
+        given = map(tensor, (*inputs[i::tensors], R, T))
+        step = call(operator, *given, **options)
+        made.append(unpacked(node, step, *results, dtype=inputs[i].dtype))
     return tuple(parts[k] for k in range(len(results)) for parts in made)

@@ -109,57 +109,26 @@ def one_hot(
 # over: `burnish.seed(n)` before the calls makes a whole program repeatable.
 
 
-@onnx_op("RandomNormal", traits=OWN_SHAPE | RANDOM)
-def random_normal(
+def _normal(
+    shape: Any,
+    dtype: str | None,
     *,
-    dtype: int = 1,
-    mean: float = 0.0,
-    scale: float = 1.0,
-    seed: float | None = None,
-    shape: list[int],
-) -> Result:
-    return _drawn("randn", tuple(shape), dtype_name(dtype), scale, mean)
-
-
-@onnx_op("RandomNormalLike", traits=SAME_SHAPE | RANDOM)
-def random_normal_like(
-    input_: Expression,
-    *,
-    dtype: int | None = None,
     mean: float = 0.0,
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Result:
-    return _drawn("randn", *_like(input_, dtype), scale, mean)
+    return _drawn("randn", shape, dtype, scale, mean)
 
 
-@onnx_op("RandomUniform", traits=OWN_SHAPE | RANDOM)
-def random_uniform(
+def _uniform(
+    shape: Any,
+    dtype: str | None,
     *,
-    dtype: int = 1,
-    high: float = 1.0,
-    low: float = 0.0,
-    seed: float | None = None,
-    shape: list[int],
-) -> Result:
-    return _drawn("rand", tuple(shape), dtype_name(dtype), high - low, low)
-
-
-@onnx_op("RandomUniformLike", traits=SAME_SHAPE | RANDOM)
-def random_uniform_like(
-    input_: Expression,
-    *,
-    dtype: int | None = None,
     high: float = 1.0,
     low: float = 0.0,
     seed: float | None = None,
 ) -> Result:
-    return _drawn("rand", *_like(input_, dtype), high - low, low)
-
-
-def _like(x: Expression, dtype: int | None) -> tuple[Expression, str | None]:
-    chosen = x.dtype if dtype is None else dtype_name(dtype)
-    return Attribute(tensor(x), "shape"), chosen
+    return _drawn("rand", shape, dtype, high - low, low)
 
 
 def _drawn(
@@ -169,6 +138,35 @@ def _drawn(
     if scale != 1:
         drawn = BinOp("*", drawn, Literal(scale))
     return drawn if offset == 0 else BinOp("+", drawn, Literal(offset))
+
+
+def _like(x: Expression, dtype: int | None) -> tuple[Expression, str | None]:
+    chosen = x.dtype if dtype is None else dtype_name(dtype)
+    return Attribute(tensor(x), "shape"), chosen
+
+
+@onnx_op("RandomNormal", traits=OWN_SHAPE | RANDOM, options=_normal)
+def random_normal(*, dtype: int = 1, shape: list[int], **options: Any) -> Result:
+    return _normal(tuple(shape), dtype_name(dtype), **options)
+
+
+@onnx_op("RandomNormalLike", traits=SAME_SHAPE | RANDOM, options=_normal)
+def random_normal_like(
+    input_: Expression, *, dtype: int | None = None, **options: Any
+) -> Result:
+    return _normal(*_like(input_, dtype), **options)
+
+
+@onnx_op("RandomUniform", traits=OWN_SHAPE | RANDOM, options=_uniform)
+def random_uniform(*, dtype: int = 1, shape: list[int], **options: Any) -> Result:
+    return _uniform(tuple(shape), dtype_name(dtype), **options)
+
+
+@onnx_op("RandomUniformLike", traits=SAME_SHAPE | RANDOM, options=_uniform)
+def random_uniform_like(
+    input_: Expression, *, dtype: int | None = None, **options: Any
+) -> Result:
+    return _uniform(*_like(input_, dtype), **options)
 
 
 @onnx_op("Bernoulli", traits=SAME_SHAPE | RANDOM)

@@ -20,6 +20,7 @@ from burnish.codegen.ops.rule.expressions import (
     tensor,
 )
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import (
     OWN_SHAPE,
     REPARAMETRIZATION,
@@ -242,12 +243,10 @@ def tensor_scatter(
 def top_k(
     X: Expression, K: Expression, *, axis: int = -1, largest: int = 1, sorted_: int = 1
 ) -> Result:
-    return call("top_k", X, number(K), axis=axis, largest=bool(largest))
+    return call("top_k", X, number(K), axis=axis, largest=largest)
 
 
-@onnx_op("NonZero", traits=OWN_SHAPE)
-def non_zero(X: Expression) -> Result:
-    return call("non_zero", X)
+called("NonZero", "non_zero", "X", traits=OWN_SHAPE)
 
 
 @onnx_op("Compress", traits=OWN_SHAPE | RESIZE | SELECTION)
@@ -261,7 +260,7 @@ def compress(
 def unique(
     X: Expression, *, axis: int | None = None, sorted_: int = 1, node: NodeContext
 ) -> Result:
-    parts = call("unique_of", X, axis=axis, ordered=bool(sorted_))
+    parts = call("unique_of", X, axis=axis, ordered=sorted_)
     names = ("values", "first", "inverse", "counts")
     return tuple(unpacked(node, parts, *names)[: len(node.outputs)])
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from burnish.codegen.ops.rule.expressions import call, ints, method, operand
 from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, REDUCTION, REDUCTION_TO_INDEX
 from burnish.codegen.ops.rule.words import axes_option, is_integer
 from burnish.codegen.program import BinOp, Call, Expression, Literal, Method
@@ -90,7 +91,7 @@ def _over(
         given = {"keepdims": True} if keepdims else {}
         made = method(x, kind.method, *([] if chosen is None else [chosen]), **given)
     else:
-        made = call(kind.function, x, axes=chosen, keepdims=bool(keepdims))
+        made = call(kind.function, x, axes=chosen, keepdims=keepdims)
     return _cut(x, made) if kind.is_cut else made
 
 
@@ -109,44 +110,26 @@ for _op_type, _kind in _REDUCTIONS.items():
     _declare(_op_type, _kind)
 
 
-@onnx_op("ArgMax", traits=REDUCTION_TO_INDEX)
-def arg_max(
-    data: Expression, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
-) -> Result:
-    return _place("arg_max", data, axis, keepdims, select_last_index)
-
-
-@onnx_op("ArgMin", traits=REDUCTION_TO_INDEX)
-def arg_min(
-    data: Expression, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
-) -> Result:
-    return _place("arg_min", data, axis, keepdims, select_last_index)
-
-
-def _place(name: str, data: Expression, axis: int, keepdims: int, last: int) -> Result:
-    options = {"axis": axis, "keepdims": bool(keepdims)}
-    return call(name, data, **options, select_last_index=bool(last))
-
-
-@onnx_op("Variance", domain="burnish", traits=OWN_SHAPE)
-def variance(
-    x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
-) -> Result:
-    return _spread("var", x, axes, keepdims, correction)
-
-
-@onnx_op("StandardDeviation", domain="burnish", traits=OWN_SHAPE)
-def standard_deviation(
-    x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
-) -> Result:
-    return _spread("std", x, axes, keepdims, correction)
+_PLACE = {"axis": 0, "keepdims": 1, "select_last_index": 0}
+called("ArgMax", "arg_max", "data", _PLACE, traits=REDUCTION_TO_INDEX)
+called("ArgMin", "arg_min", "data", _PLACE, traits=REDUCTION_TO_INDEX)
 
 
 def _spread(
-    name: str, x: Expression, axes: list[int], keepdims: int, correction: float
+    name: str, x: Expression, *, axes: list[int], keepdims: int, correction: float = 0.0
 ) -> Result:
     options: dict[str, Any] = {"keepdims": True} if keepdims else {}
     if correction:
         whole = int(correction) == correction
         options["correction"] = int(correction) if whole else correction
     return method(x, name, axes_option(axes), **options)
+
+
+@onnx_op("Variance", domain="burnish", traits=OWN_SHAPE, options=_spread)
+def variance(x: Expression, **options: Any) -> Result:
+    return _spread("var", x, **options)
+
+
+@onnx_op("StandardDeviation", domain="burnish", traits=OWN_SHAPE, options=_spread)
+def standard_deviation(x: Expression, **options: Any) -> Result:
+    return _spread("std", x, **options)

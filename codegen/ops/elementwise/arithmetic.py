@@ -183,13 +183,11 @@ def _bound(value: Expression | None, side: int) -> Any:
 def cum_sum(
     x: Expression, axis: Expression, *, exclusive: int = 0, reverse: int = 0
 ) -> Result:
-    flags = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
-    return call("cum_sum", x, axis=number(axis), **flags)
+    return call("cum_sum", x, axis=number(axis), exclusive=exclusive, reverse=reverse)
 
 
 @onnx_op("CumProd", since=26, traits=SAME_SHAPE)
 def cum_prod(
     x: Expression, axis: Expression, *, exclusive: int = 0, reverse: int = 0
 ) -> Result:
-    flags = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
-    return call("cum_prod", x, axis=number(axis), **flags)
+    return call("cum_prod", x, axis=number(axis), exclusive=exclusive, reverse=reverse)

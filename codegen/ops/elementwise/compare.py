@@ -38,6 +38,8 @@ infixed("BitwiseOr", "|", traits=BROADCAST | COMMUTATIVE)
 infixed("BitwiseXor", "^", traits=BROADCAST | COMMUTATIVE)
 
 called("IsNaN", "is_nan", "X", traits=ELEMENTWISE)
+_SIGNS = {"detect_negative": 1, "detect_positive": 1}
+called("IsInf", "is_inf", "X", _SIGNS, traits=ELEMENTWISE)
 
 
 @onnx_op("Not", traits=ELEMENTWISE)
@@ -72,15 +74,3 @@ _USUAL = {
     "bool": "bool",
 }
 """The host type of a choice between two Python numbers, from its dtype in the file."""
-
-
-@onnx_op("IsInf", traits=ELEMENTWISE)
-def is_inf(
-    X: Expression, *, detect_negative: int = 1, detect_positive: int = 1
-) -> Result:
-    return call(
-        "is_inf",
-        X,
-        detect_negative=bool(detect_negative),
-        detect_positive=bool(detect_positive),
-    )

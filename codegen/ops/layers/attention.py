@@ -118,7 +118,7 @@ def _attended(
         "scaled_dot_product_attention",
         *(q, k, v),
         attn_mask=mask if mask is None else tensor(mask),
-        is_causal=bool(is_causal),
+        is_causal=is_causal,
         scale=None if _is_usual(scale, q) else scale,
         softcap=softcap,
     )

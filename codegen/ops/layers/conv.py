@@ -28,24 +28,16 @@ from burnish.codegen.program import BinOp, Call, Expression, Literal, Weight
     shapes=layers.conv,
     macs=costs.correlated,
     weights=(1, 2),
+    options=convolution,
 )
 def conv(
-    X: Expression,
-    W: Expression,
-    B: Expression | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    X: Expression, W: Expression, B: Expression | None = None, **window: Any
 ) -> Result:
     rank = len(W.shape or X.shape or ()) - 2
-    options = convolution(rank, auto_pad, dilations, group, pads, strides)
+    options = convolution(rank, **window)
     if owned(W, B) and isinstance(W, Weight) and rank in (1, 2, 3):
         out_channels, in_channels, *kernel = W.shape
-        sizes = (in_channels * group, out_channels, alike(kernel))
+        sizes = (in_channels * options["groups"], out_channels, alike(kernel))
         return _layer(f"Conv{rank}d", sizes, options, W, B, X)
     return call("conv", X, W, B, **options)
 
@@ -115,7 +107,8 @@ def deform_conv(
     strides: list[int] | None = None,
 ) -> Result:
     rank = len(W.shape or X.shape or ()) - 2
-    options = convolution(rank, "NOTSET", dilations, group, pads, strides)
+    window = {"dilations": dilations, "group": group, "pads": pads, "strides": strides}
+    options = convolution(rank, **window)
     inputs = (X, W, offset, B, mask)
     return call("deform_conv", *inputs, **options, offset_groups=offset_group)
 

@@ -12,6 +12,7 @@ from burnish.codegen.ops.rule.expressions import (
     owned,
 )
 from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, PRODUCT, SAME_SHAPE, UNBOUNDED
 from burnish.codegen.ops.shapes import layers
 from burnish.codegen.program import Attribute, BinOp, Expression, Literal, Weight
@@ -101,9 +102,7 @@ def _times(factor: float, value: Expression) -> Expression:
     return value if factor == 1 else BinOp("*", Literal(factor), value)
 
 
-@onnx_op("Inverse", domain="burnish", traits=SAME_SHAPE)
-def inverse(X: Expression) -> Result:
-    return call("inverse", X)
+called("Inverse", "inverse", "X", domain="burnish", traits=SAME_SHAPE)
 
 
 @onnx_op("Einsum", traits=OWN_SHAPE | UNBOUNDED, macs=costs.einsum)

@@ -9,6 +9,7 @@ import numpy as np
 
 from burnish.codegen.ops.rule.expressions import call, layer, operand, owned
 from burnish.codegen.ops.rule.registry import NodeContext, Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, SAME_SHAPE
 from burnish.codegen.ops.rule.words import cast, unpacked
 from burnish.codegen.program import (
@@ -37,7 +38,26 @@ def batch_normalization_of_weights(
     epsilon: float = 1e-5,
     momentum: float = 0.9,
 ) -> Result:
-    return _batch_norm(X, scale, B, mean, var, epsilon, momentum)
+    """ONNX's momentum weighs the old statistics, the layer's the new ones."""
+    rank = None if X.rank is None else {2: 1, 3: 1, 4: 2, 5: 3}.get(X.rank)
+    weights = {"weight": scale, "bias": B, "running_mean": mean, "running_var": var}
+    known = isinstance(mean, Weight) and isinstance(var, Weight)
+    options = {"eps": epsilon, "momentum": _other(momentum)}
+    if _is_plain(scale, B):
+        options["affine"] = False
+        del weights["weight"], weights["bias"]
+    elif not owned(scale, B) or scale is B:
+        known = False
+    if rank is None or not known:
+        return call("batch_norm", X, mean, var, scale, B, eps=epsilon)
+    held = {
+        name: replace(weight, trained=not name.startswith("running"))
+        for name, weight in weights.items()
+        if isinstance(weight, Weight)
+    }
+    held["num_batches_tracked"] = _no_batches()
+    size = held["running_mean"].shape[0]
+    return layer(f"BatchNorm{rank}d", (size,), options, held, X)
 
 
 @onnx_op("BatchNormalization", since=14, traits=SAME_SHAPE, weights=(1, 2, 3, 4))
@@ -54,7 +74,9 @@ def batch_normalization(
     node: NodeContext,
 ) -> Result:
     if not training_mode:
-        return _batch_norm(X, scale, B, input_mean, input_var, epsilon, momentum)
+        inputs = (X, scale, B, input_mean, input_var)
+        options = {"epsilon": epsilon, "momentum": momentum}
+        return batch_normalization_of_weights(*inputs, **options)
     parts = call("batch_norm_train", X, scale, B, eps=epsilon)
     y, mean, var = unpacked(node, parts, "y", "mean", "var", dtype=X.dtype)
     running = [
@@ -62,37 +84,6 @@ def batch_normalization(
         for old, new in ((input_mean, mean), (input_var, var))
     ]
     return tuple([y, *running][: len(node.outputs)])
-
-
-def _batch_norm(
-    x: Expression,
-    scale: Expression,
-    bias: Expression,
-    mean: Expression,
-    var: Expression,
-    epsilon: float,
-    momentum: float,
-) -> Result:
-    """ONNX's momentum weighs the old statistics, the layer's the new ones."""
-    rank = None if x.rank is None else {2: 1, 3: 1, 4: 2, 5: 3}.get(x.rank)
-    weights = {"weight": scale, "bias": bias, "running_mean": mean, "running_var": var}
-    known = isinstance(mean, Weight) and isinstance(var, Weight)
-    options = {"eps": epsilon, "momentum": _other(momentum)}
-    if _is_plain(scale, bias):
-        options["affine"] = False
-        del weights["weight"], weights["bias"]
-    elif not owned(scale, bias) or scale is bias:
-        known = False
-    if rank is None or not known:
-        return call("batch_norm", x, mean, var, scale, bias, eps=epsilon)
-    held = {
-        name: replace(weight, trained=not name.startswith("running"))
-        for name, weight in weights.items()
-        if isinstance(weight, Weight)
-    }
-    held["num_batches_tracked"] = _no_batches()
-    size = held["running_mean"].shape[0]
-    return layer(f"BatchNorm{rank}d", (size,), options, held, x)
 
 
 def _is_plain(scale: Expression, bias: Expression | None) -> bool:
@@ -269,9 +260,8 @@ def lrn(
     return call("lrn", X, size=size, alpha=alpha, beta=beta, bias=bias)
 
 
-@onnx_op("LpNormalization", traits=SAME_SHAPE)
-def lp_normalization(input_: Expression, *, axis: int = -1, p: int = 2) -> Result:
-    return call("lp_normalization", input_, axis=axis, p=p)
+_LP = {"axis": -1, "p": 2}
+called("LpNormalization", "lp_normalization", "input", _LP, traits=SAME_SHAPE)
 
 
 @onnx_op("MeanVarianceNormalization", since=9, traits=SAME_SHAPE)

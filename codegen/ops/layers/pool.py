@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from burnish.codegen.ops.rule.expressions import UnfitError, call, layer, operand
@@ -16,12 +17,13 @@ from burnish.codegen.program import BinOp, Expression, Literal
 
 def _window(
     x: Expression,
-    auto_pad: str,
-    ceil_mode: int,
-    dilations: list[int] | None,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: list[int] | None = None,
     kernel_shape: list[int],
-    pads: list[int] | None,
-    strides: list[int] | None,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
 ) -> dict[str, Any]:
     rank = len(kernel_shape)
     if x.rank not in (None, rank + 2):
@@ -40,57 +42,29 @@ def _window(
     }
 
 
-@onnx_op("MaxPool", traits=OWN_SHAPE | UNBOUNDED, shapes=layers.pooled)
+_pool = partial(onnx_op, traits=OWN_SHAPE | UNBOUNDED, options=_window)
+
+
+@_pool("MaxPool", shapes=layers.pooled)
 def max_pool(
-    X: Expression,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: list[int] | None = None,
-    kernel_shape: list[int],
-    pads: list[int] | None = None,
-    storage_order: int = 0,
-    strides: list[int] | None = None,
-    node: NodeContext,
+    X: Expression, *, storage_order: int = 0, node: NodeContext, **window: Any
 ) -> Result:
-    options = _window(X, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
+    options = _window(X, **window)
     if len(node.outputs) == 1:
         return call("max_pool", X, **options)
     return call("max_pool_with_indices", X, **options, storage_order=storage_order)
 
 
-@onnx_op("AveragePool", traits=OWN_SHAPE | UNBOUNDED, shapes=layers.pooled)
-def average_pool(
-    X: Expression,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: list[int] | None = None,
-    kernel_shape: list[int],
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Result:
-    options = _window(X, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
-    if options["padding"] == 0 and not ceil_mode:
-        count_include_pad = 0
-    return call("avg_pool", X, **options, count_include_pad=bool(count_include_pad))
+@_pool("AveragePool", shapes=layers.pooled)
+def average_pool(X: Expression, *, count_include_pad: int = 0, **window: Any) -> Result:
+    options = _window(X, **window)
+    counted = count_include_pad and (options["padding"] != 0 or options["ceil_mode"])
+    return call("avg_pool", X, **options, count_include_pad=bool(counted))
 
 
-@onnx_op("LpPool", since=2, traits=OWN_SHAPE | UNBOUNDED)
-def lp_pool(
-    X: Expression,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: list[int] | None = None,
-    kernel_shape: list[int],
-    p: int = 2,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Result:
-    options = _window(X, auto_pad, ceil_mode, dilations, kernel_shape, pads, strides)
-    return call("lp_pool", X, **options, p=p)
+@_pool("LpPool", since=2)
+def lp_pool(X: Expression, *, p: int = 2, **window: Any) -> Result:
+    return call("lp_pool", X, **_window(X, **window), p=p)
 
 
 @onnx_op("GlobalAveragePool", traits=OWN_SHAPE, shapes=layers.global_pool)

@@ -33,6 +33,53 @@ from burnish.codegen.program import (
 
 _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of PyTorch's gates (i f g o; r z n) among ONNX's (i o f c; z r h)."""
+
+
+def _usual(given: list[str] | None, names: list[str]) -> bool:
+    """Whether the activations are the usual ones, in every direction."""
+    lowered = [name.lower() for name in given or names]
+    return lowered == [name.lower() for name in names] * (len(lowered) // len(names))
+
+
+def _states(*initial: Expression | None) -> tuple[Expression, ...] | None:
+    """The initial states: all of them, none of them (), or None for some only."""
+    given = tuple(state for state in initial if state is not None)
+    return given if len(given) in (0, len(initial)) else None
+
+
+def _layer_or_call(
+    kind: str,
+    inputs: tuple[Any, ...],
+    states: tuple[Expression, ...] | None,
+    of_layer: dict[str, Any],
+    of_call: dict[str, Any],
+    node: NodeContext,
+    *,
+    activation_alpha: list[float] | None = None,
+    activation_beta: list[float] | None = None,
+    activations: list[str] | None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+) -> Result:
+    """A layer where there are states for one and it covers the rest of the node."""
+    X, W, R, B, sequence_lens = inputs[:5]
+    plain = clip is None and not layout
+    forward = sequence_lens is None and direction != "reverse"
+    if states is not None and plain and forward and owned(W, R, B):
+        return _layer(kind, X, W, R, B, states, of_layer, node)
+    hints = ("y", "h", "c") if kind == "LSTM" else ("y", "h")
+    options: dict[str, Any] = {"direction": direction, "activations": activations}
+    options |= {
+        "activation_alpha": activation_alpha,
+        "activation_beta": activation_beta,
+    }
+    options |= {"clip": clip} | of_call | {"layout": layout}
+    parts = unpacked(node, call(kind.lower(), *inputs, **options), *hints)
+    return parts[: len(node.outputs)]
+
+
 _declared = partial(
     onnx_op,
     since=7,
@@ -40,6 +87,7 @@ _declared = partial(
     shapes=layers.recurrent,
     macs=costs.recurrent,
     weights=(1, 2, 3),
+    options=_layer_or_call,
 )
 
 
@@ -54,15 +102,10 @@ def lstm(
     initial_c: Expression | None = None,
     P: Expression | None = None,
     *,
-    activation_alpha: list[float] | None = None,
-    activation_beta: list[float] | None = None,
     activations: list[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
     input_forget: int = 0,
-    layout: int = 0,
     node: NodeContext,
+    **options: Any,
 ) -> Result:
     usual = _usual(activations, ["Sigmoid", "Tanh", "Tanh"])
     states = _states(initial_h, initial_c)
@@ -72,15 +115,10 @@ def lstm(
         (X, W, R, B, sequence_lens, initial_h, initial_c, P),
         states if fits else None,
         {},
+        {"input_forget": bool(input_forget), "dynamic": node.on_input is not None},
         node,
-        direction=direction,
         activations=None if usual else activations,
-        activation_alpha=activation_alpha,
-        activation_beta=activation_beta,
-        clip=clip,
-        input_forget=bool(input_forget),
-        layout=layout,
-        dynamic=node.on_input is not None,
+        **options,
     )
 
 
@@ -93,15 +131,10 @@ def gru(
     sequence_lens: Expression | None = None,
     initial_h: Expression | None = None,
     *,
-    activation_alpha: list[float] | None = None,
-    activation_beta: list[float] | None = None,
     activations: list[str] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
     linear_before_reset: int = 0,
     node: NodeContext,
+    **options: Any,
 ) -> Result:
     usual = _usual(activations, ["Sigmoid", "Tanh"])
     return _layer_or_call(
@@ -109,14 +142,10 @@ def gru(
         (X, W, R, B, sequence_lens, initial_h),
         _states(initial_h) if usual else None,
         {"reset_after": bool(linear_before_reset)},
+        {"linear_before_reset": bool(linear_before_reset)},
         node,
-        direction=direction,
         activations=None if usual else activations,
-        activation_alpha=activation_alpha,
-        activation_beta=activation_beta,
-        clip=clip,
-        linear_before_reset=bool(linear_before_reset),
-        layout=layout,
+        **options,
     )
 
 
@@ -129,14 +158,9 @@ def rnn(
     sequence_lens: Expression | None = None,
     initial_h: Expression | None = None,
     *,
-    activation_alpha: list[float] | None = None,
-    activation_beta: list[float] | None = None,
     activations: tuple[str, ...] | list[str] = ("Tanh", "Tanh"),
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
     node: NodeContext,
+    **options: Any,
 ) -> Result:
     usual = _usual(list(activations), ["Tanh"])
     relu = _usual(list(activations), ["Relu"])
@@ -145,13 +169,10 @@ def rnn(
         (X, W, R, B, sequence_lens, initial_h),
         _states(initial_h) if usual or relu else None,
         {"nonlinearity": "relu"} if relu else {},
+        {},
         node,
-        direction=direction,
         activations=None if usual else list(activations),
-        activation_alpha=activation_alpha,
-        activation_beta=activation_beta,
-        clip=clip,
-        layout=layout,
+        **options,
     )
 
 
@@ -229,37 +250,6 @@ def _rows(weight: Expression, order: list[int], turn: bool) -> Weight:
         return np.ascontiguousarray(blocks[order].reshape(array.shape))
 
     return weight.changed(weight.shape, how)
-
-
-def _usual(given: list[str] | None, names: list[str]) -> bool:
-    """Whether the activations are the usual ones, in every direction."""
-    lowered = [name.lower() for name in given or names]
-    return lowered == [name.lower() for name in names] * (len(lowered) // len(names))
-
-
-def _states(*initial: Expression | None) -> tuple[Expression, ...] | None:
-    """The initial states: all of them, none of them (), or None for some only."""
-    given = tuple(state for state in initial if state is not None)
-    return given if len(given) in (0, len(initial)) else None
-
-
-def _layer_or_call(
-    kind: str,
-    inputs: tuple[Any, ...],
-    states: tuple[Expression, ...] | None,
-    options: dict[str, Any],
-    node: NodeContext,
-    **attributes: Any,
-) -> Result:
-    """A layer where there are states for one and it covers the rest of the node."""
-    X, W, R, B, sequence_lens = inputs[:5]
-    plain = attributes["clip"] is None and not attributes["layout"]
-    forward = sequence_lens is None and attributes["direction"] != "reverse"
-    if states is not None and plain and forward and owned(W, R, B):
-        return _layer(kind, X, W, R, B, states, options, node)
-    hints = ("y", "h", "c") if kind == "LSTM" else ("y", "h")
-    parts = unpacked(node, call(kind.lower(), *inputs, **attributes), *hints)
-    return parts[: len(node.outputs)]
 
 
 def _layer(

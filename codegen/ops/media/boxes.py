@@ -30,42 +30,14 @@ def non_max_suppression(
         max_output_boxes_per_class=given(max_output_boxes_per_class, 0),
         iou_threshold=given(iou_threshold, 0.0),
         score_threshold=given(score_threshold, None),
-        center_point_box=bool(center_point_box),
+        center_point_box=center_point_box,
     )
 
 
-@onnx_op("RoiAlign", since=10)
-def roi_align_of_corners(
-    X: Expression,
-    rois: Expression,
-    batch_indices: Expression,
+def _roi_align(
+    inputs: tuple[Expression, ...],
+    aligned: bool,
     *,
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 1.0,
-) -> Result:
-    return roi_align(
-        X,
-        rois,
-        batch_indices,
-        coordinate_transformation_mode="output_half_pixel",
-        mode=mode,
-        output_height=output_height,
-        output_width=output_width,
-        sampling_ratio=sampling_ratio,
-        spatial_scale=spatial_scale,
-    )
-
-
-@onnx_op("RoiAlign", since=16, traits=OWN_SHAPE | UNBOUNDED)
-def roi_align(
-    X: Expression,
-    rois: Expression,
-    batch_indices: Expression,
-    *,
-    coordinate_transformation_mode: str = "half_pixel",
     mode: str = "avg",
     output_height: int = 1,
     output_width: int = 1,
@@ -74,13 +46,33 @@ def roi_align(
 ) -> Result:
     return call(
         "roi_align",
-        *map(tensor, (X, rois, batch_indices)),
+        *map(tensor, inputs),
         output_size=(output_height, output_width),
         sampling_ratio=sampling_ratio,
         spatial_scale=spatial_scale,
         mode=mode,
-        aligned=coordinate_transformation_mode == "half_pixel",
+        aligned=aligned,
     )
+
+
+@onnx_op("RoiAlign", since=10, options=_roi_align)
+def roi_align_of_corners(
+    X: Expression, rois: Expression, batch_indices: Expression, **options: Any
+) -> Result:
+    return _roi_align((X, rois, batch_indices), False, **options)
+
+
+@onnx_op("RoiAlign", since=16, traits=OWN_SHAPE | UNBOUNDED, options=_roi_align)
+def roi_align(
+    X: Expression,
+    rois: Expression,
+    batch_indices: Expression,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    **options: Any,
+) -> Result:
+    aligned = coordinate_transformation_mode == "half_pixel"
+    return _roi_align((X, rois, batch_indices), aligned, **options)
 
 
 @onnx_op("MaxRoiPool", traits=OWN_SHAPE | UNBOUNDED)

@@ -61,11 +61,11 @@ def resize(
 ) -> Result:
     return _resize(
         (X, roi, scales, sizes),
-        antialias=bool(antialias),
+        antialias=antialias,
         axes=None if axes is None else tuple(axes),
         coordinate_transformation_mode=coordinate_transformation_mode,
         cubic_coeff_a=cubic_coeff_a,
-        exclude_outside=bool(exclude_outside),
+        exclude_outside=exclude_outside,
         extrapolation_value=extrapolation_value,
         keep_aspect_ratio_policy=keep_aspect_ratio_policy,
         mode=mode,
@@ -181,16 +181,15 @@ def grid_sample(
 ) -> Result:
     names = {"linear": "bilinear", "cubic": "bicubic"}
     options = {"mode": names.get(mode, mode), "padding_mode": padding_mode}
-    aligned = bool(align_corners)
-    return call("grid_sample", X, tensor(grid), **options, align_corners=aligned)
+    return call("grid_sample", X, tensor(grid), **options, align_corners=align_corners)
 
 
 @onnx_op("AffineGrid", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def affine_grid(
     theta: Expression, size: Expression, *, align_corners: int = 0
 ) -> Result:
-    sizes, aligned = shape_option(size), bool(align_corners)
-    return call("affine_grid", tensor(theta), sizes, align_corners=aligned)
+    sizes = shape_option(size)
+    return call("affine_grid", tensor(theta), sizes, align_corners=align_corners)
 
 
 @onnx_op("ImageDecoder", since=20, traits=OWN_SHAPE | UNBOUNDED)

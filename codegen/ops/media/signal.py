@@ -6,47 +6,44 @@ from typing import Any
 
 from burnish.codegen.ops.rule.expressions import DEVICE, call, number, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.simple import called
 from burnish.codegen.ops.rule.traits import OWN_SHAPE, UNBOUNDED
 from burnish.codegen.ops.rule.words import dtype_name
 from burnish.codegen.program import Call, Expression
 
 
-@onnx_op("DFT", since=17)
+def _dft(
+    x: Expression,
+    length: Expression | None,
+    axis: Any,
+    *,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Result:
+    given = None if length is None else number(length)
+    flags = {"inverse": inverse, "onesided": onesided}
+    return call("dft", tensor(x), axis=axis, length=given, **flags)
+
+
+@onnx_op("DFT", since=17, options=_dft)
 def dft_along_axis(
     input_: Expression,
     dft_length: Expression | None = None,
     *,
     axis: int = 1,
-    inverse: int = 0,
-    onesided: int = 0,
+    **flags: Any,
 ) -> Result:
-    return _dft(input_, dft_length, axis, inverse, onesided)
+    return _dft(input_, dft_length, axis, **flags)
 
 
-@onnx_op("DFT", since=20, traits=OWN_SHAPE | UNBOUNDED)
+@onnx_op("DFT", since=20, traits=OWN_SHAPE | UNBOUNDED, options=_dft)
 def dft(
     input_: Expression,
     dft_length: Expression | None = None,
     axis: Expression | None = None,
-    *,
-    inverse: int = 0,
-    onesided: int = 0,
+    **flags: Any,
 ) -> Result:
-    along = -2 if axis is None else number(axis)
-    return _dft(input_, dft_length, along, inverse, onesided)
-
-
-def _dft(
-    x: Expression, length: Expression | None, axis: Any, inverse: int, onesided: int
-) -> Result:
-    return call(
-        "dft",
-        tensor(x),
-        axis=axis,
-        length=None if length is None else number(length),
-        inverse=bool(inverse),
-        onesided=bool(onesided),
-    )
+    return _dft(input_, dft_length, -2 if axis is None else number(axis), **flags)
 
 
 @onnx_op("STFT", since=17, traits=OWN_SHAPE | UNBOUNDED)
@@ -64,7 +61,7 @@ def stft(
         None if window is None else tensor(window),
         frame_step=number(frame_step),
         frame_length=None if frame_length is None else number(frame_length),
-        onesided=bool(onesided),
+        onesided=onesided,
     )
 
 
@@ -84,40 +81,29 @@ def mel_weight_matrix(
     return Call("Tensor", (made,), (("device", DEVICE),))
 
 
-@onnx_op("HannWindow", since=17, traits=OWN_SHAPE)
-def hann_window(
-    size: Expression, *, output_datatype: int = 1, periodic: int = 1
-) -> Result:
-    return _window("hann_window", size, output_datatype, periodic)
+def _window(op_type: str, function: str, **shares: float) -> None:
+    """Declare a window function; shares: the weights of its terms."""
+
+    def rule(
+        size: Expression, *, output_datatype: int = 1, periodic: int = 1
+    ) -> Result:
+        options = {"periodic": periodic, "dtype": dtype_name(output_datatype)}
+        made = call(function, number(size), **options, **shares)
+        return Call("Tensor", (made,), (("device", DEVICE),))
+
+    rule.__name__ = function
+    onnx_op(op_type, since=17, traits=OWN_SHAPE)(rule)
 
 
-@onnx_op("HammingWindow", since=17, traits=OWN_SHAPE)
-def hamming_window(
-    size: Expression, *, output_datatype: int = 1, periodic: int = 1
-) -> Result:
-    shares = {"alpha": 25 / 46, "beta": 21 / 46}
-    return _window("hamming_window", size, output_datatype, periodic, **shares)
+_window("HannWindow", "hann_window")
+_window("HammingWindow", "hamming_window", alpha=25 / 46, beta=21 / 46)
+_window("BlackmanWindow", "blackman_window")
 
 
-@onnx_op("BlackmanWindow", since=17, traits=OWN_SHAPE)
-def blackman_window(
-    size: Expression, *, output_datatype: int = 1, periodic: int = 1
-) -> Result:
-    return _window("blackman_window", size, output_datatype, periodic)
-
-
-def _window(
-    function: str,
-    size: Expression,
-    output_datatype: int,
-    periodic: int,
-    **shares: float,
-) -> Result:
-    options = {"periodic": bool(periodic), "dtype": dtype_name(output_datatype)}
-    made = call(function, number(size), **options, **shares)
-    return Call("Tensor", (made,), (("device", DEVICE),))
-
-
-@onnx_op("DynamicTimeWarping", domain="burnish", traits=OWN_SHAPE | UNBOUNDED)
-def dynamic_time_warping(cost: Expression) -> Result:
-    return call("dynamic_time_warping", cost)
+called(
+    "DynamicTimeWarping",
+    "dynamic_time_warping",
+    "cost",
+    domain="burnish",
+    traits=OWN_SHAPE | UNBOUNDED,
+)

@@ -56,7 +56,7 @@ def tokenizer(
         pattern=tokenexp,
         separators=separators or (),
         shortest=mincharnum,
-        mark=bool(mark),
+        mark=mark,
         pad=pad_value,
     )
 
@@ -85,7 +85,7 @@ def string_normalizer(
         "string_normalizer",
         X,
         case_change_action=case_change_action,
-        is_case_sensitive=bool(is_case_sensitive),
+        is_case_sensitive=is_case_sensitive,
         stopwords=tuple(stopwords or ()),
     )
 

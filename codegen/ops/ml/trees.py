@@ -78,14 +78,10 @@ def tree_ensemble(
     return _alone(scores, outputs, _TRANSFORMS[post_transform])
 
 
-@onnx_op("TreeEnsembleRegressor", domain=ML, traits=OWN_SHAPE)
-def tree_ensemble_regressor(
-    X: Expression,
+def _held(
     *,
-    aggregate_function: str = "SUM",
     base_values: np.ndarray | None = None,
     base_values_as_tensor: Constant | None = None,
-    n_targets: int | None = None,
     nodes_falsenodeids: np.ndarray | None = None,
     nodes_featureids: np.ndarray | None = None,
     nodes_hitrates: np.ndarray | None = None,
@@ -98,18 +94,30 @@ def tree_ensemble_regressor(
     nodes_values: np.ndarray | None = None,
     nodes_values_as_tensor: Constant | None = None,
     post_transform: str = "NONE",
+) -> dict[str, Any]:
+    """The tables of nodes by their attributes, modes by their codes."""
+    given = locals()
+    return {**given, "nodes_modes": mode_codes(given["nodes_modes"])}
+
+
+@onnx_op("TreeEnsembleRegressor", domain=ML, traits=OWN_SHAPE, options=_held)
+def tree_ensemble_regressor(
+    X: Expression,
+    *,
+    aggregate_function: str = "SUM",
+    n_targets: int | None = None,
     target_ids: np.ndarray | None = None,
     target_nodeids: np.ndarray | None = None,
     target_treeids: np.ndarray | None = None,
     target_weights: np.ndarray | None = None,
     target_weights_as_tensor: Constant | None = None,
+    **tables: Any,
 ) -> Result:
-    return _regressed(X, locals())
+    return _regressed(X, locals() | _held(**tables))
 
 
 def _regressed(x: Expression, given: dict[str, Any]) -> Result:
     outputs = given["n_targets"] or int(given["target_ids"].max()) + 1
-    given["nodes_modes"] = mode_codes(given["nodes_modes"])
     trees = _numbered(given, "target", outputs)
     y = _real(x, trees, outputs, given["aggregate_function"].lower())
     base = _numbers(given, "base_values")
@@ -150,12 +158,10 @@ def _where(
     return call("where", voted, scores, other)
 
 
-@onnx_op("TreeEnsembleClassifier", domain=ML, traits=OWN_SHAPE)
+@onnx_op("TreeEnsembleClassifier", domain=ML, traits=OWN_SHAPE, options=_held)
 def tree_ensemble_classifier(
     X: Expression,
     *,
-    base_values: np.ndarray | None = None,
-    base_values_as_tensor: Constant | None = None,
     class_ids: np.ndarray | None = None,
     class_nodeids: np.ndarray | None = None,
     class_treeids: np.ndarray | None = None,
@@ -163,21 +169,10 @@ def tree_ensemble_classifier(
     class_weights_as_tensor: Constant | None = None,
     classlabels_int64s: list[int] | None = None,
     classlabels_strings: list[str] | None = None,
-    nodes_falsenodeids: np.ndarray | None = None,
-    nodes_featureids: np.ndarray | None = None,
-    nodes_hitrates: np.ndarray | None = None,
-    nodes_hitrates_as_tensor: Constant | None = None,
-    nodes_missing_value_tracks_true: np.ndarray | None = None,
-    nodes_modes: list[str] | None = None,
-    nodes_nodeids: np.ndarray | None = None,
-    nodes_treeids: np.ndarray | None = None,
-    nodes_truenodeids: np.ndarray | None = None,
-    nodes_values: np.ndarray | None = None,
-    nodes_values_as_tensor: Constant | None = None,
-    post_transform: str = "NONE",
     node: NodeContext,
+    **tables: Any,
 ) -> Result:
-    return _classified(X, node, locals())
+    return _classified(X, node, locals() | _held(**tables))
 
 
 def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Result:
@@ -187,7 +182,6 @@ def _classified(x: Expression, node: NodeContext, given: dict[str, Any]) -> Resu
     classes it is the second where one score is above a threshold.
     """
     labels = given["classlabels_strings"] or given["classlabels_int64s"]
-    given["nodes_modes"] = mode_codes(given["nodes_modes"])
     ids, post = np.unique(given["class_ids"]).tolist(), given["post_transform"]
     base = _numbers(given, "base_values")
     if base is None:

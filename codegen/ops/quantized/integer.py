@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burnish.codegen.ops.quantized.quantize import quantized
 from burnish.codegen.ops.rule import costs
 from burnish.codegen.ops.rule.expressions import call, infix, method, operand
@@ -74,27 +76,30 @@ def _requantized(
     return quantized(real, step, zero_point, axis)
 
 
-@onnx_op("ConvInteger", traits=OWN_SHAPE | UNBOUNDED, macs=costs.correlated)
+@onnx_op(
+    "ConvInteger",
+    traits=OWN_SHAPE | UNBOUNDED,
+    macs=costs.correlated,
+    options=convolution,
+)
 def conv_integer(
     x: Expression,
     w: Expression,
     x_zero_point: Expression | None = None,
     w_zero_point: Expression | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    **window: Any,
 ) -> Result:
-    rank = len(w.shape or ()) - 2
-    options = convolution(rank, auto_pad, dilations, group, pads, strides)
+    options = convolution(len(w.shape or ()) - 2, **window)
     zeros = (x_zero_point, w_zero_point)
     return call("conv", *_centered_for_conv(x, w, *zeros), **options)
 
 
-@onnx_op("QLinearConv", traits=OWN_SHAPE | UNBOUNDED, macs=costs.quantized_conv)
+@onnx_op(
+    "QLinearConv",
+    traits=OWN_SHAPE | UNBOUNDED,
+    macs=costs.quantized_conv,
+    options=convolution,
+)
 def q_linear_conv(
     x: Expression,
     x_scale: Expression,
@@ -105,16 +110,9 @@ def q_linear_conv(
     y_scale: Expression,
     y_zero_point: Expression,
     B: Expression | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    **window: Any,
 ) -> Result:
-    rank = len(w.shape or ()) - 2
-    options = convolution(rank, auto_pad, dilations, group, pads, strides)
+    options = convolution(len(w.shape or ()) - 2, **window)
     inputs = _centered_for_conv(x, w, x_zero_point, w_zero_point)
     total = call("conv", *inputs, B, **options)
     return _requantized(total, x_scale, w_scale, y_scale, y_zero_point)

@@ -122,11 +122,8 @@ def quantized(
 ) -> Expression:
     """A zero point that is a number alone does not say the result's type."""
     dtype = dtype_name(output_dtype) if output_dtype else None
-    options: dict[str, Any] = {
-        "axis": axis,
-        "block_size": block_size,
-        "saturate": bool(saturate),
-    }
+    options: dict[str, Any] = {"axis": axis, "block_size": block_size}
+    options["saturate"] = saturate
     if zero_point is not None and (shift := _zero(zero_point)) is not None:
         dtype, zero_point = zero_point.dtype, Literal(shift) if shift else None
     elif zero_point is not None:

@@ -94,11 +94,13 @@ def layer(
 def worth_writing(
     target: Callable[..., Any], options: dict[str, Any]
 ) -> tuple[tuple[str, Expression], ...]:
-    """The options that differ from the target's own defaults."""
+    """The options that differ from the target's own defaults; flags are booleans."""
     parameters = inspect.signature(target).parameters
     written = []
     for name, value in options.items():
         default = parameters[name].default
+        if isinstance(default, bool) and isinstance(value, int):
+            value = bool(value)
         plain = value.value if isinstance(value, Literal) else value
         if isinstance(plain, Expression) or plain != default:
             written.append((name, operand(value)))

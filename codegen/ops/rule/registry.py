@@ -2,7 +2,9 @@
 
 A rule's signature is the operator's schema: inputs positional, attributes keyword-only
 with the specification's defaults. A rule that must know more of its node (its opset,
-how many outputs are asked for, their shapes) takes a last keyword `node`.
+how many outputs are asked for, their shapes) takes a last keyword `node`. Attributes
+that several operators share are the keywords of one function: their rules have
+`**options`, and name the function that they pass these to.
 """
 
 from __future__ import annotations
@@ -118,6 +120,7 @@ def onnx_op(
     argument_roles: Roles | None = None,
     weights: tuple[int, ...] = (),
     neutral: float | None = None,
+    options: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Declare the rule of an ONNX operator from opset version `since` on.
 
@@ -127,11 +130,14 @@ def onnx_op(
     traits do not tell them. twin: the layer of the function that the rule calls. macs:
     the multiply-accumulates of a node, from shapes. role: a name for what the rule's
     function returns; argument_roles: names for what it is given. weights: which inputs
-    a layer keeps as weights. neutral: the second operand that gives back the first. A
-    rule that a user declares goes before ours.
+    a layer keeps as weights. neutral: the second operand that gives back the first.
+    options: the function whose keywords the rule's `**options` are. A rule that a user
+    declares goes before ours.
     """
 
     def register(function: Callable[..., Result]) -> Callable[..., Result]:
+        if options is not None:
+            vars(function)["__signature__"] = _with_keywords(function, options)
         rules = registry.setdefault((domain, op_type), [])
         declared = (when, traits, shapes, twin, macs, role, argument_roles or {})
         rule = Rule(op_type, domain, since, function, *declared, weights, neutral)
@@ -140,6 +146,16 @@ def onnx_op(
         return function
 
     return register
+
+
+def _with_keywords(
+    function: Callable[..., Result], options: Callable[..., Any]
+) -> inspect.Signature:
+    """A rule's signature with the keywords of a function in place of `**options`."""
+    own, more = (inspect.signature(f).parameters.values() for f in (function, options))
+    kept = {p.name: p for p in own if p.kind is not p.VAR_KEYWORD}
+    taken = [p for p in more if p.kind is p.KEYWORD_ONLY and p.name not in kept]
+    return inspect.Signature([*kept.values(), *taken])
 
 
 GROUP = "burnish.operators"

@@ -14,13 +14,15 @@ def alike(sizes: list[Any]) -> Any:
 
 def convolution(
     rank: int,
-    auto_pad: str,
-    dilations: list[int] | None,
-    group: int,
-    pads: list[int] | None,
-    strides: list[int] | None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None,
+    group: int = 1,
+    kernel_shape: list[int] | None = None,
+    pads: list[int] | None = None,
+    strides: list[int] | None = None,
 ) -> dict[str, Any]:
-    """The options of a convolution over so many axes."""
+    """The options of a convolution over so many axes; its weight has the kernel's."""
     return {
         "stride": alike(strides or [1] * rank),
         "padding": padding(auto_pad, pads, rank),
