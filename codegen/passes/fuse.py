@@ -58,7 +58,7 @@ def fuse_known_forms(model: ir.Model, account: Account) -> bool:
 def _roots(rule: Rule) -> set[str]:
     pattern = rule.pattern
     ways = pattern.ways if isinstance(pattern, Either) else (pattern,)
-    return {way.op_type for way in ways if isinstance(way, NodePattern)}
+    return {kind for way in ways if isinstance(way, NodePattern) for kind in way.kinds}
 
 
 def _apply(model: ir.Model, rule: Rule, root: ir.Node, account: Account) -> bool:
@@ -66,12 +66,12 @@ def _apply(model: ir.Model, rule: Rule, root: ir.Node, account: Account) -> bool
     where = g.label(root)
     reasons: dict[str, None] = {}
     for found in match(rule.pattern, root.outputs[0], Match()):
-        reason = _shared(found, root) or rule.check(found)
-        if reason is None:
-            _replace(model, rule, root, found)
+        made = _shared(found, root) or rule.rewrite(found)
+        if not isinstance(made, str):
+            _replace(model, made, root, found)
             account.did(rule.name, where)
             return True
-        reasons[reason] = None
+        reasons[made] = None
     if not reasons and account.near:
         reasons = dict.fromkeys(_nearly(rule, root))
     for reason in reasons:
@@ -103,9 +103,10 @@ def _shared(found: Match, root: ir.Node) -> str | None:
     return None
 
 
-def _replace(model: ir.Model, rule: Rule, root: ir.Node, found: Match) -> None:
+def _replace(
+    model: ir.Model, made: ir.Node | list[ir.Node], root: ir.Node, found: Match
+) -> None:
     """Put the operator in the form's place; it inherits the form's name and scope."""
-    made = rule.rewrite(found)
     listed = [made] if isinstance(made, ir.Node) else made
     nodes = _without_constants(model, listed, found.nodes)
     node = nodes[-1]

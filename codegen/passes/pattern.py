@@ -29,28 +29,28 @@ class Pattern:
     """Something that a value can match."""
 
     def __add__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern("Add", (self, _pattern(other)))
+        return NodePattern(("Add",), (self, _pattern(other)))
 
     def __radd__(self, other: float) -> NodePattern:
-        return NodePattern("Add", (_pattern(other), self))
+        return NodePattern(("Add",), (_pattern(other), self))
 
     def __sub__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern("Sub", (self, _pattern(other)))
+        return NodePattern(("Sub",), (self, _pattern(other)))
 
     def __mul__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern("Mul", (self, _pattern(other)))
+        return NodePattern(("Mul",), (self, _pattern(other)))
 
     def __rmul__(self, other: float) -> NodePattern:
-        return NodePattern("Mul", (_pattern(other), self))
+        return NodePattern(("Mul",), (_pattern(other), self))
 
     def __truediv__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern("Div", (self, _pattern(other)))
+        return NodePattern(("Div",), (self, _pattern(other)))
 
     def __rtruediv__(self, other: float) -> NodePattern:
-        return NodePattern("Div", (_pattern(other), self))
+        return NodePattern(("Div",), (_pattern(other), self))
 
     def __pow__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern("Pow", (self, _pattern(other)))
+        return NodePattern(("Pow",), (self, _pattern(other)))
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class Table(Pattern):
 
 @dataclass(frozen=True)
 class NodePattern(Pattern):
-    """The first output of an operator."""
+    """The first output of an operator of one of several kinds."""
 
-    op_type: str
+    kinds: tuple[str, ...]
     inputs: tuple[Pattern, ...]
     name: str = ""  #: under which `Match.named` has the node
-    domain: str = ""
+    domain: str | None = ""  #: None for ONNX's and Burnish's
     stays: bool = False  #: read by others too: it is none of `Match.nodes`
 
 
@@ -106,14 +106,15 @@ def either(*ways: Pattern) -> Either:
 
 
 def op(
-    op_type: str,
+    kinds: str,
     *inputs: Pattern | float,
     name: str = "",
-    domain: str = "",
+    domain: str | None = "",
     stays: bool = False,
 ) -> NodePattern:
-    """An operator applied to patterns."""
-    return NodePattern(op_type, tuple(map(_pattern, inputs)), name, domain, stays)
+    """An operator applied to patterns; kinds: "Max", or several: "Max|Min"."""
+    given = tuple(map(_pattern, inputs))
+    return NodePattern(tuple(kinds.split("|")), given, name, domain, stays)
 
 
 def _pattern(of: Pattern | float) -> Pattern:
@@ -134,13 +135,13 @@ class Match:
         return self.values[name]
 
     def number(self, name: str) -> float:
-        """The number in a constant of one element, as a rule's check has found it."""
+        """The number in a constant of one element."""
         found = g.unwrap(g.scalar(self.values[name]))
         return found
 
 
-#: Why a match is no match after all; None if it is one.
-Check = Callable[[Match], str | None]
+Rewritten = ir.Node | list[ir.Node] | str
+"""An operator, or the nodes that end in it; or why a match is no match after all."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +150,7 @@ class Rule:
 
     name: str
     pattern: Pattern
-    check: Check
-    #: the operator, or the nodes that end in it
-    rewrite: Callable[[Match], ir.Node | list[ir.Node]]
-
-
-def accept(_match: Match) -> str | None:
-    """The check of a rule whose pattern says everything."""
-    return None
+    rewrite: Callable[[Match], Rewritten]
 
 
 def match(pattern: Pattern, value: ir.Value | None, found: Match) -> Iterator[Match]:
@@ -204,7 +198,10 @@ def _but_for(found: Match, expected: str, came: str) -> Match:
 
 def _match_node(pattern: NodePattern, value: ir.Value, found: Match) -> Iterator[Match]:
     node = value.producer()
-    if node is None or node.op_type != pattern.op_type or node.domain != pattern.domain:
+    if node is None or node.op_type not in pattern.kinds:
+        return
+    domains = ("", "burnish") if pattern.domain is None else (pattern.domain,)
+    if node.domain not in domains:
         return
     count, wanted = len(node.inputs), len(pattern.inputs)
     if node.outputs[0] is not value or count < wanted:

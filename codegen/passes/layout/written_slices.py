@@ -6,25 +6,11 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, op
 
 
-def _check(found: Match) -> str | None:
-    if g.attribute(found.named["main"], "reduction", "none") != "none":
-        return "what is written is added to what is there"
-    if g.constant(found["at"]) is None:
-        return "the places are computed"
-    if g.static_dims(found["data"]) is None:
-        return "the shape is not known"
-    return None if _slice(found) else "the places are no slice along one axis"
-
-
-def _slice(found: Match) -> tuple[int, int, int] | None:
+def _slice(sizes: tuple[int, ...], at: np.ndarray) -> tuple[int, int, int] | None:
     """The axis, the first and the last place behind it that are written."""
-    sizes, held = g.static_dims(found["data"]), g.constant(found["at"])
-    if sizes is None or held is None:
-        return None
-    at = held.numpy()
     *counts, depth = at.shape
     if not at.size or len(counts) != depth or depth > len(sizes):
         return None
@@ -39,10 +25,19 @@ def _slice(found: Match) -> tuple[int, int, int] | None:
     return parts[0], start, start + counts[parts[0]]
 
 
-def _concat(found: Match) -> list[ir.Node]:
-    place, data = g.unwrap(_slice(found)), found["data"]
+def _concat(found: Match) -> Rewritten:
+    data = found["data"]
+    sizes, at = g.static_dims(data), g.constant(found["at"])
+    if g.attribute(found.named["main"], "reduction", "none") != "none":
+        return "what is written is added to what is there"
+    if at is None:
+        return "the places are computed"
+    if sizes is None:
+        return "the shape is not known"
+    place = _slice(sizes, at.numpy())
+    if place is None:
+        return "the places are no slice along one axis"
     axis, start, stop = place
-    size = (g.static_dims(data) or ())[axis]
     made: list[ir.Node] = []
 
     def part(begin: int, end: int) -> list[ir.Value]:
@@ -53,15 +48,9 @@ def _concat(found: Match) -> list[ir.Node]:
         made.extend((*held, node))
         return [node.outputs[0]]
 
-    parts = [*part(0, start), found["updates"], *part(stop, size)]
+    parts = [*part(0, start), found["updates"], *part(stop, sizes[axis])]
     return [*made, ir.Node("", "Concat", parts, [ir.AttrInt64("axis", axis)])]
 
 
-RULES = (
-    Rule(
-        "write to a slice",
-        op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main"),
-        _check,
-        _concat,
-    ),
-)
+_WRITTEN = op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main")
+RULES = (Rule("write to a slice", _WRITTEN, _concat),)

@@ -6,18 +6,18 @@ Those that exporters write case by case are in `piecewise.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import onnx_ir as ir
 
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.pattern import (
     Any,
-    Check,
     Match,
     Pattern,
+    Rewritten,
     Rule,
     Scalar,
-    accept,
     either,
     op,
 )
@@ -58,24 +58,23 @@ def _form(
     name: str,
     pattern: Pattern,
     op_type: str,
-    check: Check = accept,
+    unfit: Callable[[Match], str | None] | None = None,
     **attributes: float | str,
 ) -> Rule:
-    """The rule for one way to write an activation of x."""
+    """The rule for one way to write an activation of x; unfit: why it is none."""
 
-    def made(found: Match) -> ir.Node:
-        return ir.node(op_type, [found["x"]], attributes)
+    def made(found: Match) -> Rewritten:
+        reason = None if unfit is None else unfit(found)
+        return reason or ir.node(op_type, [found["x"]], attributes)
 
-    return Rule(name, pattern, check, made)
-
-
-def _quick(found: Match) -> ir.Node:
-    return ir.node("Swish", [found["x"]], {"alpha": found.number("alpha")})
+    return Rule(name, pattern, made)
 
 
-def _alpha_is_number(found: Match) -> str | None:
-    known = g.scalar(found["alpha"]) is not None and found["x"] is not found["alpha"]
-    return None if known else "the factor inside the sigmoid is not a constant"
+def _quick(found: Match) -> Rewritten:
+    alpha = g.scalar(found["alpha"])
+    if alpha is None or found["x"] is found["alpha"]:
+        return "the factor inside the sigmoid is not a constant"
+    return ir.node("Swish", [found["x"]], {"alpha": alpha})
 
 
 def _leaves_softplus(found: Match) -> str | None:
@@ -92,24 +91,18 @@ _STEEP = x * Scalar("beta")
 _SOFT = op("Softplus", _STEEP) / Scalar("beta")
 
 
-def _is_steep(found: Match) -> str | None:
-    if found.number("beta") <= 0:
+def _steep(found: Match) -> Rewritten:
+    beta = found.number("beta")
+    if beta <= 0:
         return "the factor is not above 0"
-    return _leaves_softplus(found) if "above" in found.values else None
+    reason = _leaves_softplus(found) if "above" in found.values else None
+    return reason or ir.node("Softplus", [found["x"]], {"beta": beta}, domain="burnish")
 
 
-def _steep(found: Match) -> ir.Node:
-    beta = {"beta": found.number("beta")}
-    return ir.node("Softplus", [found["x"]], beta, domain="burnish")
-
-
-def _falls(found: Match) -> str | None:
-    known = g.constant(found["slope"]) is not None
-    return None if known else "the slope is no constant"
-
-
-def _prelu(found: Match) -> list[ir.Node]:
+def _prelu(found: Match) -> Rewritten:
     """The summand is slope * -x where x < 0."""
+    if g.constant(found["slope"]) is None:
+        return "the slope is no constant"
     slope = ir.Node("", "Neg", [found["slope"]])
     slope.outputs[0].name = found["slope"].name  # a weight, not counted
     return [slope, ir.Node("", "PRelu", [found["x"], slope.outputs[0]])]
@@ -125,64 +118,54 @@ def _slope_is_hard_swish(found: Match) -> str | None:
     return None if fits else f"HardSigmoid's alpha and beta are {slope:g} and {shift}"
 
 
+_SWISH = x * op("Sigmoid", x * alpha)
+_SIGMOID = either(1 / _ONE_PLUS_POWER, op("Reciprocal", _ONE_PLUS_POWER))
+_HARD_SWISH = either(
+    (x * _CLIPPED) / 6,
+    x * (_CLIPPED / 6),
+    (x * _CLIPPED) * (1 / 6),
+    x * (_CLIPPED * (1 / 6)),
+)
+_HARD_SIGMOID = either(_CLIPPED / 6, _CLIPPED * (1 / 6))
+_LOG_SIGMOID = either(
+    op("Log", op("Sigmoid", x)), op("Neg", op("Softplus", op("Neg", x)))
+)
+_ABOVE = op("Greater", x, Any("above"))
+_PRELU = op("Relu", x) + op("Relu", op("Neg", x)) * Any("slope")
+
 RULES = (
     _form("Gelu (erf form)", _half_x_times(_ERF), "Gelu"),
     _form("Gelu (tanh form)", _half_x_times(_TANH), "Gelu", approximate="tanh"),
     _form("Swish", x * op("Sigmoid", x), "Swish"),
-    Rule("Swish with a factor", x * op("Sigmoid", x * alpha), _alpha_is_number, _quick),
+    Rule("Swish with a factor", _SWISH, _quick),
     _form("Swish (exponential form)", x / _ONE_PLUS_POWER, "Swish"),
-    _form(
-        "Sigmoid",
-        either(1 / _ONE_PLUS_POWER, op("Reciprocal", _ONE_PLUS_POWER)),
-        "Sigmoid",
-    ),
+    _form("Sigmoid", _SIGMOID, "Sigmoid"),
     _form(
         "HardSwish",
         x * op("HardSigmoid", x, name="sigmoid"),
         "HardSwish",
         _slope_is_hard_swish,
     ),
-    _form(
-        "HardSwish (clip form)",
-        either(
-            (x * _CLIPPED) / 6,
-            x * (_CLIPPED / 6),
-            (x * _CLIPPED) * (1 / 6),
-            x * (_CLIPPED * (1 / 6)),
-        ),
-        "HardSwish",
-    ),
-    _form(
-        "HardSigmoid (clip form)",
-        either(_CLIPPED / 6, _CLIPPED * (1 / 6)),
-        "HardSigmoid",
-        alpha=1 / 6,
-    ),
+    _form("HardSwish (clip form)", _HARD_SWISH, "HardSwish"),
+    _form("HardSigmoid (clip form)", _HARD_SIGMOID, "HardSigmoid", alpha=1 / 6),
     _form("Mish", x * op("Tanh", op("Softplus", x)), "Mish"),
     _form("Softplus", op("Log", 1 + op("Exp", x)), "Softplus"),
     _form(
         "Softplus that is x where x is large",
-        op("Where", op("Greater", x, Any("above")), x, op("Softplus", x)),
+        op("Where", _ABOVE, x, op("Softplus", x)),
         "Softplus",
         _leaves_softplus,
     ),
     Rule(
         "Softplus with a factor",
-        either(
-            op("Where", op("Greater", _STEEP, Any("above")), x, _SOFT),
-            _SOFT,
-        ),
-        _is_steep,
+        either(op("Where", op("Greater", _STEEP, Any("above")), x, _SOFT), _SOFT),
         _steep,
     ),
     Rule(
         "LogSigmoid",
-        either(op("Log", op("Sigmoid", x)), op("Neg", op("Softplus", op("Neg", x)))),
-        accept,
+        _LOG_SIGMOID,
         lambda found: ir.Node("burnish", "LogSigmoid", [found["x"]]),
     ),
-    Rule(
-        "PRelu", op("Relu", x) + op("Relu", op("Neg", x)) * Any("slope"), _falls, _prelu
-    ),
+    Rule("PRelu", _PRELU, _prelu),
     _form("Softsign", x / (1 + op("Abs", x)), "Softsign"),
 )

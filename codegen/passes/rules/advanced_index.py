@@ -13,18 +13,20 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import Dims, axes_of, broadcast, declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, Scalar, either, op
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Pattern,
+    Rewritten,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
 from burnish.codegen.passes.rules.attention.masks import counts
 from burnish.codegen.symbolic.sizes import ONE, Size, parse
 
 _LARGEST_INT32 = 2**31 - 1
-
-
-def _index(found: Match) -> ir.Node:
-    places = [found[name] for name in _AXES if name in found.values]
-    return ir.Node("burnish", "Index", [found["data"], *places])
-
-
 _AXES = ("a", "b", "c")
 
 
@@ -43,7 +45,7 @@ def _joined(count: int) -> Pattern:
     return op("GatherND", Any("data"), op("Concat", *parts, name="row"), name="main")
 
 
-def _check_row(found: Match) -> str | None:
+def _index(found: Match) -> Rewritten:
     node, row = found.named["main"], found.named["row"]
     rows = declared(row.outputs[0])
     if g.attribute(node, "batch_dims", 0):
@@ -58,7 +60,8 @@ def _check_row(found: Match) -> str | None:
     together = broadcast([declared(found[name]) for name in names])
     if None in rows[:-1] or together != rows[:-1]:
         return "the places are spread over more axes than they have"
-    return None
+    places = [found[name] for name in names]
+    return ir.Node("burnish", "Index", [found["data"], *places])
 
 
 # --- places of a mask's elements ---
@@ -66,18 +69,18 @@ def _check_row(found: Match) -> str | None:
 _MASKED = op("GatherND", Any("data"), Any("rows"), name="main")
 
 
-def _check_mask(found: Match) -> str | None:
+def _masked(found: Match) -> Rewritten:
     if g.attribute(found.named["main"], "batch_dims", 0):
         return "elements of several batches are gathered"
     mask = _mask(found["rows"])
     if mask is None:
         return "the places are those of no mask"
     data, asked = declared(found["data"]), declared(mask)
-    if data is None or asked is None:
-        return None
-    sizes = [pair for pair in zip(asked, data, strict=False) if None not in pair]
-    same = len(asked) <= len(data) and all(ours == theirs for ours, theirs in sizes)
-    return None if same else "the mask covers a part of what is gathered"
+    if data is not None and asked is not None:
+        sizes = [pair for pair in zip(asked, data, strict=False) if None not in pair]
+        if len(asked) > len(data) or any(ours != theirs for ours, theirs in sizes):
+            return "the mask covers a part of what is gathered"
+    return ir.Node("burnish", "Index", [found["data"], mask])
 
 
 def _mask(rows: ir.Value) -> ir.Value | None:
@@ -90,24 +93,25 @@ def _mask(rows: ir.Value) -> ir.Value | None:
     return mask if mask is not None and mask.dtype == ir.DataType.BOOL else None
 
 
-def _masked(found: Match) -> ir.Node:
-    return ir.Node("burnish", "Index", [found["data"], _mask(found["rows"])])
-
-
 # --- flat indices into merged axes ---
 
 _FLAT = op("Flatten", Any("data"), name="flat")
 
 
-def _check_flat(found: Match) -> str | None:
+def _rows(found: Match) -> Rewritten:
     data = declared(found["data"])
     if g.attribute(found.named["flat"], "axis", 1) != 2 or data is None:
         return "the flattened axes are not the first two"
     if len(data) not in (2, 3) or g.attribute(found.named["main"], "axis", 0):
         return "more than the first two axes are flattened"
-    if data[1] is None or _counted(found["at"], data[1]) is None:
+    places = None if data[1] is None else _counted(found["at"], data[1])
+    if places is None:
         return "the places are counted in other steps"
-    return None
+    made = ir.Node("burnish", "Index", [found["data"], *places])
+    if len(data) == 2:
+        last, column = g.view_nodes("Unsqueeze", made.outputs[0], [-1])
+        return [last, made, column]
+    return [made]
 
 
 def _counted(at: ir.Value, step: Size) -> tuple[ir.Value, ir.Value] | None:
@@ -141,20 +145,10 @@ def _size_of(value: ir.Value | None) -> Size | None:
     return dims[int(place)] if -len(dims) <= place < len(dims) else None
 
 
-def _rows(found: Match) -> list[ir.Node]:
-    data = declared(found["data"]) or []
-    places = g.unwrap(_counted(found["at"], data[1] or ONE))
-    made = ir.Node("burnish", "Index", [found["data"], *places])
-    if len(data) == 3:
-        return [made]
-    last, column = g.view_nodes("Unsqueeze", made.outputs[0], [-1])
-    return [last, made, column]
-
-
 # --- elements at every place in turn ---
 
 
-def _is_whole(found: Match) -> str | None:
+def _unsqueezed(found: Match) -> Rewritten:
     result = broadcast([declared(found[name]) for name in ("a", "b")])
     data = declared(found["data"])
     if result is None or data is None or len(data) != 2 or None in [*result, *data]:
@@ -167,7 +161,8 @@ def _is_whole(found: Match) -> str | None:
         wanted = data[places.index(place)] if place in places else ONE
         if size != wanted:
             return f"axis {place} of the result is no axis of what is gathered"
-    return None
+    new = [axis for axis in range(len(result)) if axis not in places]
+    return g.view_nodes("Unsqueeze", found["data"], new)
 
 
 def _axis(value: ir.Value, over: int) -> int | None:
@@ -193,18 +188,11 @@ def _counted_from_front(value: ir.Value) -> int | None:
     return [axis for axis in range(rank) if axis not in new][inner]
 
 
-def _unsqueezed(found: Match) -> list[ir.Node]:
-    dims = [declared(found[name]) or [] for name in ("a", "b")]
-    rank = max(map(len, dims))
-    kept = {_axis(found[name], rank) for name in ("a", "b")}
-    new = [axis for axis in range(rank) if axis not in kept]
-    return g.view_nodes("Unsqueeze", found["data"], new)
-
-
 # --- places that are small numbers ---
 
 
-def _check_small(found: Match) -> str | None:
+def _unfit(found: Match) -> str | None:
+    """Why numbers that are made smaller are no places."""
     x = found["x"]
     if x.dtype != ir.DataType.INT64:
         return "it is no place"
@@ -224,7 +212,13 @@ def _check_small(found: Match) -> str | None:
 _NARROW = op("Cast", Any("x"), name="narrow")
 
 
-def _compared(found: Match) -> list[ir.Node]:
+def _as_they_are(found: Match) -> Rewritten:
+    return _unfit(found) or ir.Node("", "Identity", [found["x"]])
+
+
+def _compared(found: Match) -> Rewritten:
+    if (reason := _unfit(found)) is not None:
+        return reason
     made = g.constant_node(np.array(int(found.number("number")), np.int64))
     return [made, ir.Node("", "Equal", [found["x"], made.outputs[0]])]
 
@@ -232,7 +226,7 @@ def _compared(found: Match) -> list[ir.Node]:
 # --- writes to every place, counted along each axis: nothing else stays ---
 
 
-def _is_written_whole(found: Match) -> str | None:
+def _written_whole(found: Match) -> Rewritten:
     row = g.maker_of(found["at"], "Concat")
     if row is None:
         return "the places are not joined of those along each axis"
@@ -249,7 +243,7 @@ def _is_written_whole(found: Match) -> str | None:
     for axis, part in enumerate(row.inputs):
         if not _counts_along(part, axis - count):
             return f"the places are not counted along axis {axis}"
-    return None
+    return ir.Node("", "Identity", [found["updates"]])
 
 
 def _counts_along(part: ir.Value | None, axis: int) -> bool:
@@ -264,40 +258,16 @@ def _counts_along(part: ir.Value | None, axis: int) -> bool:
     return counts(node.inputs[0] if spread is None else spread.inputs[0], axis)
 
 
+_COUNTED = op("Gather", _FLAT, Any("at"), name="main")
+_IN_TURN = op("Index", Any("data"), Any("a"), Any("b"), domain="burnish")
+_EQUAL = op("Equal", _NARROW, Scalar("number"))
+_WRITTEN = op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main")
 RULES = (
-    *(
-        Rule("elements at places", _joined(count), _check_row, _index)
-        for count in (2, 3)
-    ),
-    Rule("elements of a mask", _MASKED, _check_mask, _masked),
-    Rule(
-        "elements at places counted through",
-        op("Gather", _FLAT, Any("at"), name="main"),
-        _check_flat,
-        _rows,
-    ),
-    Rule(
-        "all places in turn",
-        op("Index", Any("data"), Any("a"), Any("b"), domain="burnish"),
-        _is_whole,
-        _unsqueezed,
-    ),
-    Rule(
-        "places as smaller numbers",
-        op("Cast", _NARROW, name="wide"),
-        _check_small,
-        lambda found: ir.Node("", "Identity", [found["x"]]),
-    ),
-    Rule(
-        "places compared as smaller numbers",
-        op("Equal", _NARROW, Scalar("number")),
-        _check_small,
-        _compared,
-    ),
-    Rule(
-        "write to every place",
-        op("ScatterND", Any("data"), Any("at"), Any("updates"), name="main"),
-        _is_written_whole,
-        lambda found: ir.Node("", "Identity", [found["updates"]]),
-    ),
+    *(Rule("elements at places", _joined(count), _index) for count in (2, 3)),
+    Rule("elements of a mask", _MASKED, _masked),
+    Rule("elements at places counted through", _COUNTED, _rows),
+    Rule("all places in turn", _IN_TURN, _unsqueezed),
+    Rule("places as smaller numbers", op("Cast", _NARROW, name="wide"), _as_they_are),
+    Rule("places compared as smaller numbers", _EQUAL, _compared),
+    Rule("write to every place", _WRITTEN, _written_whole),
 )

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, op
-
-
-def _is_product(found: Match) -> str | None:
-    equation = _equation(found)
-    if equation is None:
-        return "the equation is not one of two factors with an axis for each letter"
-    if _words(*equation) is None:
-        return "the equation is no matrix product of axes in a row"
-    return None
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, op
 
 
 def _equation(found: Match) -> tuple[str, str, str] | None:
@@ -52,9 +42,14 @@ def _either(term: str, lead: str, row: str, column: str) -> str:
     return ways.get(term, "")
 
 
-def _product(found: Match) -> list[ir.Node]:
-    equation = g.unwrap(_equation(found))
-    swapped, *ways = g.unwrap(_words(*equation))
+def _product(found: Match) -> Rewritten:
+    equation = _equation(found)
+    if equation is None:
+        return "the equation is not one of two factors with an axis for each letter"
+    words = _words(*equation)
+    if words is None:
+        return "the equation is no matrix product of axes in a row"
+    swapped, *ways = words
     nodes, factors = [], []
     names = ("b", "a") if swapped else ("a", "b")
     for name, way in zip(names, ways, strict=True):
@@ -69,11 +64,5 @@ def _product(found: Match) -> list[ir.Node]:
     return [*nodes, ir.Node("", "MatMul", factors)]
 
 
-RULES = (
-    Rule(
-        "MatMul of an equation",
-        op("Einsum", Any("a"), Any("b"), name="main"),
-        _is_product,
-        _product,
-    ),
-)
+_EINSUM = op("Einsum", Any("a"), Any("b"), name="main")
+RULES = (Rule("MatMul of an equation", _EINSUM, _product),)

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from burnish.codegen.ops.shapes.dims import Dims, declared, numbers
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.layout.channel_axes import first, last
-from burnish.codegen.passes.pattern import Any, Match, Rule, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, op
 from burnish.codegen.passes.rules.norm import AFFINE, is_small, mean_axes
 
 _GROUPS = op("Reshape", Any("x"), Any("groups"), name="groups")
@@ -17,7 +17,7 @@ _LAST = op("Reshape", AFFINE, Any("shape"), name="back")
 _EACH = op("InstanceNormalization", Any("x"), Any("one"), Any("zero"), name="main")
 
 
-def _check_last(found: Match) -> str | None:
+def _group_norm_last(found: Match) -> Rewritten:
     """The channels are last: (N, ..., G, C / G), with statistics for each n and g."""
     groups, back = g.maker_of(found["x"], "Reshape"), found.named["back"]
     before = None if groups is None else declared(groups.inputs[0])
@@ -38,15 +38,10 @@ def _check_last(found: Match) -> str | None:
         shape = None if tensor is None else list(tensor.shape.numpy())
         if shape is None or [1] * (rank - len(shape)) + shape != wanted:
             return f"the {name} is no constant of one number a channel"
-    return None
-
-
-def _group_norm_last(found: Match) -> list[ir.Node]:
-    groups = g.unwrap(g.maker_of(found["x"], "Reshape"))
-    rank = len(declared(found["x"]) or ()) - 1
-    turn, back = {"perm": first(rank)}, {"perm": last(rank)}
-    made = [ir.node("Transpose", groups.inputs[:1], turn)] if rank > 2 else []
-    inputs = [made[0].outputs[0] if made else groups.inputs[0]]
+    x, rank = g.unwrap(groups).inputs[0], rank - 1
+    turn, again = {"perm": first(rank)}, {"perm": last(rank)}
+    made = [ir.node("Transpose", [x], turn)] if rank > 2 else []
+    inputs = [made[0].outputs[0] if made else x]
     for name in ("scale", "bias"):
         made += g.reshape_nodes(found[name], [-1])
         made[-1].outputs[0].name = found[name].name  # a weight, not counted
@@ -54,7 +49,7 @@ def _group_norm_last(found: Match) -> list[ir.Node]:
     count = _groups(found["x"], -2)
     attributes = {"num_groups": count, "epsilon": found.number("eps")}
     made.append(ir.node("GroupNormalization", inputs, attributes))
-    turned = [ir.node("Transpose", made[-1].outputs, back)] if rank > 2 else []
+    turned = [ir.node("Transpose", made[-1].outputs, again)] if rank > 2 else []
     return made + turned
 
 
@@ -63,12 +58,7 @@ def _groups(value: ir.Value, axis: int) -> int:
     return g.unwrap(numbers((declared(value) or [])[axis:][:1]))[0]
 
 
-def _check_each(found: Match) -> str | None:
-    """As many groups as channels: Reshape then changes nothing, and is gone."""
-    return _check_weights(found, declared(found["x"]))
-
-
-def _check(found: Match) -> str | None:
+def _group_norm(found: Match) -> Rewritten:
     before, after = declared(found["x"]), declared(found.named["back"].outputs[0])
     grouped = declared(found.named["groups"].outputs[0])
     if before is None or after is None or grouped is None or None in before:
@@ -78,10 +68,15 @@ def _check(found: Match) -> str | None:
         return "the result has other axes than what came in"
     if grouped[1] is None or grouped[1].value is None:
         return "how many groups there are is not known"
-    return _check_weights(found, before)
+    return _normalized(found, found.named["groups"].outputs[0], before)
 
 
-def _check_weights(found: Match, dims: Dims | None) -> str | None:
+def _of_single_channels(found: Match) -> Rewritten:
+    """As many groups as channels: Reshape then changes nothing, and is gone."""
+    return _normalized(found, found["x"], declared(found["x"]))
+
+
+def _normalized(found: Match, groups: ir.Value, dims: Dims | None) -> Rewritten:
     channels = dims[1] if dims is not None and len(dims) > 1 else None
     if dims is None or channels is None or channels.value is None:
         return "how many channels there are is not known"
@@ -93,7 +88,15 @@ def _check_weights(found: Match, dims: Dims | None) -> str | None:
         wanted = (channels.value, *[1] * (len(dims) - 2))
         if shape not in (wanted, (1, *wanted)):
             return f"the {name} is no constant of one number a channel"
-    return None
+    nodes: list[ir.Node] = []
+    inputs = [found["x"]]
+    for name in ("scale", "bias"):
+        nodes += g.reshape_nodes(found[name], [-1])
+        inputs.append(nodes[-1].outputs[0])
+        inputs[-1].name = f"{found.named['main'].name}/{name}"  # a weight, not counted
+    epsilon = found.named["main"].attributes.get_float("epsilon", 1e-5)
+    attributes = {"num_groups": _groups(groups, 1), "epsilon": epsilon}
+    return [*nodes, ir.node("GroupNormalization", inputs, attributes)]
 
 
 def _filled(value: ir.Value, number: float) -> bool:
@@ -101,27 +104,10 @@ def _filled(value: ir.Value, number: float) -> bool:
     return tensor is not None and bool((tensor.numpy() == number).all())
 
 
-def _group_norm(found: Match) -> list[ir.Node]:
-    nodes: list[ir.Node] = []
-    inputs = [found["x"]]
-    for name in ("scale", "bias"):
-        nodes += g.reshape_nodes(found[name], [-1])
-        inputs.append(nodes[-1].outputs[0])
-        inputs[-1].name = f"{found.named['main'].name}/{name}"  # a weight, not counted
-    groups = found.named.get("groups")
-    count = _groups(found["x"] if groups is None else groups.outputs[0], 1)
-    epsilon = found.named["main"].attributes.get_float("epsilon", 1e-5)
-    attributes = {"num_groups": count, "epsilon": epsilon}
-    return [*nodes, ir.node("GroupNormalization", inputs, attributes)]
-
-
+_AFFINE = _BACK * Any("scale") + Any("bias")
+_SINGLE = _EACH * Any("scale") + Any("bias")
 RULES = (
-    Rule("GroupNormalization with channels last", _LAST, _check_last, _group_norm_last),
-    Rule("GroupNormalization", _BACK * Any("scale") + Any("bias"), _check, _group_norm),
-    Rule(
-        "GroupNormalization of single channels",
-        _EACH * Any("scale") + Any("bias"),
-        _check_each,
-        _group_norm,
-    ),
+    Rule("GroupNormalization with channels last", _LAST, _group_norm_last),
+    Rule("GroupNormalization", _AFFINE, _group_norm),
+    Rule("GroupNormalization of single channels", _SINGLE, _of_single_channels),
 )

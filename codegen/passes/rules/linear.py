@@ -8,11 +8,11 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, known, numbers
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, either, op
 from burnish.codegen.symbolic.sizes import product
 
 
-def _is_layer(found: Match) -> str | None:
+def _linear(found: Match) -> Rewritten:
     weight, bias = g.constant(found["weight"]), g.constant(found["bias"])
     if weight is None or len(weight.shape) != 2 or not weight.dtype.is_floating_point():
         return "the right factor is no constant matrix"
@@ -20,10 +20,6 @@ def _is_layer(found: Match) -> str | None:
         return "the summand is no constant"
     if len(bias.shape) != 1 or bias.shape[0] != weight.shape[1]:
         return f"the summand has shape {bias.shape}, not ({weight.shape[1]},)"
-    return None
-
-
-def _linear(found: Match) -> ir.Node:
     return ir.Node("burnish", "Linear", [found["x"], found["weight"], found["bias"]])
 
 
@@ -31,14 +27,12 @@ def _linear(found: Match) -> ir.Node:
 
 _ROWS = op("Reshape", Any("x"), Any("rows"), stays=True)
 _ON_ROWS = either(
-    op("Gemm", _ROWS, Any("weight"), Any("bias"), name="main"),
-    op("Gemm", _ROWS, Any("weight"), name="main"),
-    op("MatMul", _ROWS, Any("weight"), name="main"),
-    op("Linear", _ROWS, Any("weight"), Any("bias"), name="main", domain="burnish"),
+    op("Gemm|Linear", _ROWS, Any("weight"), Any("bias"), name="main", domain=None),
+    op("Gemm|MatMul", _ROWS, Any("weight"), name="main"),
 )
 
 
-def _keeps_axes(found: Match) -> str | None:
+def _linear_on_axes(found: Match) -> Rewritten:
     node = found.named["main"]
     weight, bias = g.constant(found["weight"]), found.values.get("bias")
     if weight is None or len(weight.shape) != 2:
@@ -57,48 +51,28 @@ def _keeps_axes(found: Match) -> str | None:
         return "what comes in is a scalar"
     if before[-1] != between[-1] or between[0] != product(before[:-1]):
         return "the rows are not vectors of the last axis"
-    shape = g.constant(found["shape"])
-    if not _are_kept(found) and (shape is None or not shape.numpy().all()):
+    shape, after = g.constant(found["shape"]), declared(found.named["axes"].outputs[0])
+    are_kept = after is not None and after[:-1] == before[:-1]
+    if not are_kept and (shape is None or not shape.numpy().all()):
         return "the result has other axes than what came in"
-    return None
-
-
-def _are_kept(found: Match) -> bool:
-    """Whether the result has the axes of what came in, but for the last one."""
-    before, after = declared(found["x"]), declared(found.named["axes"].outputs[0])
-    return None not in (before, after) and g.unwrap(after)[:-1] == g.unwrap(before)[:-1]
-
-
-def _linear_on_axes(found: Match) -> list[ir.Node]:
     inputs = [found[name] for name in ("x", "weight", "bias") if name in found.values]
-    transposed = {"transB": 1} if g.attribute(found.named["main"], "transB", 0) else {}
+    transposed = {"transB": 1} if g.attribute(node, "transB", 0) else {}
     made = ir.node("Linear", inputs, transposed, domain="burnish")
-    if _are_kept(found):
-        return [made]
-    return [made, _again(found.named["axes"], made)]
+    return [made] if are_kept else [made, _again(found.named["axes"], made)]
 
 
 def _again(view: ir.Node, made: ir.Node) -> ir.Node:
     """A view of another node's result, where its author had it."""
     inputs = [made.outputs[0], *view.inputs[1:]]
-    return ir.node(
-        "Reshape",
-        inputs,
-        view.attributes,
-        name=view.name,
-        metadata_props=view.metadata_props,
-    )
+    return g.named_like(ir.node("Reshape", inputs, view.attributes), view)
 
 
 # --- a bias that is added to the heads of a result ---
 
-_PRODUCT = either(
-    op("MatMul", Any("x"), Any("weight"), name="main"),
-    op("Linear", Any("x"), Any("weight"), name="main", domain="burnish"),
-)
+_PRODUCT = op("MatMul|Linear", Any("x"), Any("weight"), name="main", domain=None)
 
 
-def _is_of_heads(found: Match) -> str | None:
+def _with_bias_of_heads(found: Match) -> Rewritten:
     weight, bias = (g.constant(found[name]) for name in ("weight", "bias"))
     node = found.named
     if weight is None or len(weight.shape) != 2 or len(node["main"].inputs) > 2:
@@ -114,7 +88,8 @@ def _is_of_heads(found: Match) -> str | None:
     fits = numbers(after[-len(sizes) :]) == list(sizes) and lead == before[:-1]
     if len(sizes) < 2 or not fits or math.prod(sizes) != columns:
         return "it is not added to all columns of every row"
-    return None
+    made = _with_bias(found)
+    return [*made, _again(node["heads"], made[-1])]
 
 
 def _with_bias(found: Match) -> list[ir.Node]:
@@ -125,15 +100,10 @@ def _with_bias(found: Match) -> list[ir.Node]:
     return [to, bias, ir.Node("burnish", "Linear", inputs, kept)]
 
 
-def _with_bias_of_heads(found: Match) -> list[ir.Node]:
-    made = _with_bias(found)
-    return [*made, _again(found.named["heads"], made[-1])]
-
-
 # --- a bias that is written as one row: scikit-learn's intercepts ---
 
 
-def _is_one_row(found: Match) -> str | None:
+def _with_row(found: Match) -> Rewritten:
     weight, bias = (g.constant(found[name]) for name in ("weight", "bias"))
     node = found.named
     if weight is None or len(weight.shape) != 2 or len(node["main"].inputs) > 2:
@@ -147,7 +117,7 @@ def _is_one_row(found: Match) -> str | None:
         return "the row is read elsewhere too"
     before = declared(node["main"].outputs[0])
     fits = before is not None and len(before) >= len(bias.shape)
-    return None if fits else "it may widen the product"
+    return _with_bias(found) if fits else "it may widen the product"
 
 
 # --- a product whose leading axes were merged for it ---
@@ -155,20 +125,24 @@ def _is_one_row(found: Match) -> str | None:
 _MERGED = op("MatMul", Any("a"), Any("b"), name="main")
 
 
-def _is_merged(found: Match) -> str | None:
-    parts = [_sizes(found[name]) for name in "ab"]
+def _apart(found: Match) -> Rewritten:
+    one, other = parts = [_sizes(found[name]) for name in "ab"]
     result = declared(found.named["apart"].outputs[0])
-    if None in parts or result is None or len(result) != 4 or result[1] is None:
+    if one is None or other is None or result is None or len(result) != 4:
         return "the sizes are not known"
-    if result[0] is None or result[1].value is None:
+    lead, heads = known(result[:2]), numbers(result[1:2])
+    if lead is None or heads is None:
         return "the sizes are not known"
-    one, other = (part for part in parts if part is not None)
-    wanted = [one[0], other[1]]
-    lead = [declared(found[name]) for name in "ab"]
-    whole = product([size for size in result[:2] if size is not None])
-    if any(dims is None or dims[0] != whole for dims in lead):
+    merged = [declared(found[name]) for name in "ab"]
+    if any(dims is None or dims[0] != product(lead) for dims in merged):
         return "other axes were merged"
-    return None if numbers(result[2:]) == wanted else "other axes were merged"
+    if numbers(result[2:]) != [one[0], other[1]]:
+        return "other axes were merged"
+    made, inputs = [], []
+    for name, sizes in zip("ab", parts, strict=True):
+        made += g.reshape_nodes(found[name], [-1, *heads, *(sizes or ())])
+        inputs.append(made[-1].outputs[0])
+    return [*made, ir.Node("", "MatMul", inputs)]
 
 
 def _sizes(value: ir.Value) -> list[int] | None:
@@ -179,46 +153,15 @@ def _sizes(value: ir.Value) -> list[int] | None:
 
 
 _VIEWS = ("Reshape", "Transpose")
-
-
-def _apart(found: Match) -> list[ir.Node]:
-    result = declared(found.named["apart"].outputs[0]) or []
-    heads = numbers(result[1:2]) or [1]
-    made, inputs = [], []
-    for name in "ab":
-        sizes = _sizes(found[name]) or []
-        made += g.reshape_nodes(found[name], [-1, *heads, *sizes])
-        inputs.append(made[-1].outputs[0])
-    return [*made, ir.Node("", "MatMul", inputs)]
-
+_PLAIN = op("MatMul", Any("x"), Any("weight"), name="main")
+_HEADS = op("Reshape", _PRODUCT, Any("shape"), name="heads")
+_APART = op("Reshape", _MERGED, Any("shape"), name="apart")
+_AXES = op("Reshape", _ON_ROWS, Any("shape"), name="axes")
 
 RULES = (
-    Rule(
-        "Linear with a bias of heads",
-        op("Reshape", _PRODUCT, Any("shape"), name="heads") + Any("bias"),
-        _is_of_heads,
-        _with_bias_of_heads,
-    ),
-    Rule(
-        "product of merged axes",
-        op("Reshape", _MERGED, Any("shape"), name="apart"),
-        _is_merged,
-        _apart,
-    ),
-    Rule(
-        "Linear",
-        op("MatMul", Any("x"), Any("weight"), name="main") + Any("bias"),
-        _is_layer,
-        _linear,
-    ),
-    *(
-        Rule("Linear with a row", way + Any("bias"), _is_one_row, _with_bias)
-        for way in _PRODUCT.ways
-    ),
-    Rule(
-        "Linear on rows",
-        op("Reshape", _ON_ROWS, Any("shape"), name="axes"),
-        _keeps_axes,
-        _linear_on_axes,
-    ),
+    Rule("Linear with a bias of heads", _HEADS + Any("bias"), _with_bias_of_heads),
+    Rule("product of merged axes", _APART, _apart),
+    Rule("Linear", _PLAIN + Any("bias"), _linear),
+    Rule("Linear with a row", _PRODUCT + Any("bias"), _with_row),
+    Rule("Linear on rows", _AXES, _linear_on_axes),
 )

@@ -11,7 +11,15 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Rewritten,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
 
 _PLACES, _ROWS = Any("places"), Scalar("rows")
 _NEGATIVE = op("Less", either(op("Cast", _PLACES), _PLACES), 0.0)
@@ -22,20 +30,14 @@ _COUNTED = either(
 )
 
 
-def _check(found: Match) -> str | None:
-    """The number added is that of the table's rows."""
-    axis = found.named["main"].attributes.get_int("axis", 0)
-    dims = g.static_dims(found["table"])
+def _look_up(found: Match) -> Rewritten:
+    main, dims = found.named["main"], g.static_dims(found["table"])
+    axis = main.attributes.get_int("axis", 0)
     if dims is None or dims[axis] != found.number("rows"):
         return "what is added to negative places is not the table's length"
     kind = found["places"].dtype
     if kind is None or not kind.is_integer() or not kind.is_signed():
         return "the places are no whole numbers"
-    return None
-
-
-def _look_up(found: Match) -> ir.Node:
-    main = found.named["main"]
     options = list(main.attributes.values())
     return ir.Node("", "Gather", [found["table"], found["places"]], options)
 
@@ -43,14 +45,6 @@ def _look_up(found: Match) -> ir.Node:
 # --- rows by places of one number, as torch's newer exporter has them ---
 
 _ROWS_AT = op("GatherND", Any("table"), Any("listed"), name="main")
-
-
-def _is_of_rows(found: Match) -> str | None:
-    if g.attribute(found.named["main"], "batch_dims", 0):
-        return "each example has places of its own"
-    if _unlisted(found["listed"]) is None:
-        return "a place has more than one number"
-    return None
 
 
 def _unlisted(listed: ir.Value) -> ir.Value | None:
@@ -62,8 +56,13 @@ def _unlisted(listed: ir.Value) -> ir.Value | None:
     return node.inputs[0] if last else None
 
 
-def _row(found: Match) -> ir.Node:
-    return ir.Node("", "Gather", [found["table"], _unlisted(found["listed"])])
+def _row(found: Match) -> Rewritten:
+    places = _unlisted(found["listed"])
+    if g.attribute(found.named["main"], "batch_dims", 0):
+        return "each example has places of its own"
+    if places is None:
+        return "a place has more than one number"
+    return ir.Node("", "Gather", [found["table"], places])
 
 
 # --- one place in a list, whose axis is dropped behind ---
@@ -72,7 +71,7 @@ _IN_A_LIST = op("Gather", Any("table"), Scalar("listed"), name="main")
 _DROPPED = op("Squeeze", _IN_A_LIST, Any("axes"))
 
 
-def _is_one_place(found: Match) -> str | None:
+def _at_one_place(found: Match) -> Rewritten:
     main, place = found.named["main"], found["listed"]
     axis, axes = main.attributes.get_int("axis", 0), g.integers(found["axes"])
     if place.shape is None or len(place.shape) != 1:
@@ -80,23 +79,17 @@ def _is_one_place(found: Match) -> str | None:
     rank = len(found["table"].shape or ())
     if axes is None or len(axes) != 1 or not rank or (axes[0] - axis) % rank:
         return "another axis is dropped"
-    return None
-
-
-def _at_one_place(found: Match) -> list[ir.Node]:
-    place = g.constant_node(np.array(int(found.number("listed")), np.int64))
-    options = list(found.named["main"].attributes.values())
-    inputs = [found["table"], place.outputs[0]]
-    return [place, ir.Node("", "Gather", inputs, options)]
+    made = g.constant_node(np.array(int(found.number("listed")), np.int64))
+    inputs, options = [found["table"], made.outputs[0]], main.attributes.values()
+    return [made, ir.Node("", "Gather", inputs, options)]
 
 
 RULES = (
-    Rule("Gather at one place", _DROPPED, _is_one_place, _at_one_place),
-    Rule("Gather of rows", _ROWS_AT, _is_of_rows, _row),
+    Rule("Gather at one place", _DROPPED, _at_one_place),
+    Rule("Gather of rows", _ROWS_AT, _row),
     Rule(
         "Gather at places that may be negative",
         op("Gather", Any("table"), _COUNTED, name="main"),
-        _check,
         _look_up,
     ),
 )

@@ -12,9 +12,9 @@ from burnish.codegen.passes.pattern import (
     Any,
     Match,
     Pattern,
+    Rewritten,
     Rule,
     Scalar,
-    accept,
     either,
     op,
 )
@@ -29,23 +29,13 @@ def _at_least(of: Pattern) -> Pattern:
 
 # --- x / |x| ---
 
-_NORM = either(op("ReduceL2", _X, name="norm"), op("ReduceL1", _X, name="norm"))
+_NORM = op("ReduceL1|ReduceL2", _X, name="norm")
 _ROOT = op("Sqrt", _at_least(op("ReduceSum", op("Mul", _X, _X), name="norm")))
 _LARGEST = op("Sqrt", op("ReduceSum", op("Mul", _X, _X), name="norm"))
 _UNIT = either(
     *(_X / _at_least(_NORM), _X / _ROOT, _X * op("Reciprocal", _ROOT)),
     _X * op("Min", op("Reciprocal", _LARGEST), _EPS, name="at most"),
 )
-
-
-def _check_unit(found: Match) -> str | None:
-    axes = axes_over(found.named["norm"])
-    kept = g.attribute(found.named["norm"], "keepdims", 1)
-    if axes is None or len(axes) != 1 or not kept:
-        return "the norm is not along one axis"
-    if "at most" in found.named and found.number("eps") <= 0:
-        return "the factor is no positive number at most"
-    return _not_above(found)
 
 
 def _not_above(found: Match) -> str | None:
@@ -55,9 +45,15 @@ def _not_above(found: Match) -> str | None:
     return "it is held below a number" if above or found.number("eps") < 0 else None
 
 
-def _unit(found: Match) -> ir.Node:
-    norm = found.named["norm"]
-    axes, eps = g.unwrap(axes_over(norm)), found.number("eps")
+def _unit(found: Match) -> Rewritten:
+    norm, eps = found.named["norm"], found.number("eps")
+    axes = axes_over(norm)
+    if axes is None or len(axes) != 1 or not g.attribute(norm, "keepdims", 1):
+        return "the norm is not along one axis"
+    if "at most" in found.named and eps <= 0:
+        return "the factor is no positive number at most"
+    if (reason := _not_above(found)) is not None:
+        return reason
     attributes = {
         "axis": axes[0],
         "p": 1 if norm.op_type == "ReduceL1" else 2,
@@ -84,7 +80,7 @@ _LENGTHS = op("Sqrt", _product(_X, _X, "one") * _product(_Y, _Y, "two"))
 _COSINE = either(_UNITS, _product(_X, _Y, "main") / _at_least(_LENGTHS))
 
 
-def _check_cosine(found: Match) -> str | None:
+def _cosine(found: Match) -> Rewritten:
     ends = [found.named[name] for name in ("main", "one", "two")]
     units = ends[1].op_type == "Normalize"
     axes = [[n.attributes["axis"].as_int()] if n.domain else axes_over(n) for n in ends]
@@ -93,20 +89,20 @@ def _check_cosine(found: Match) -> str | None:
     if g.attribute(ends[0], "keepdims", 1):
         return "the sum keeps its dimension"
     if units:
-        known = [
-            (g.attribute(n, "p", 2), g.attribute(n, "epsilon", 0)) for n in ends[1:]
+        one, two = [
+            (g.attribute(n, "p", 2), n.attributes.get_float("epsilon", 0.0))
+            for n in ends[1:]
         ]
-        return None if known[0] == known[1] and known[0][0] == 2 else "norms differ"
-    if any(g.attribute(node, "keepdims", 1) for node in ends):
+        if one != two or one[0] != 2:
+            return "norms differ"
+        eps = one[1]
+    elif any(g.attribute(node, "keepdims", 1) for node in ends):
         return "a length keeps its dimension"
-    return _not_above(found)
-
-
-def _cosine(found: Match) -> ir.Node:
-    axes = g.unwrap(axes_over(found.named["main"]))
-    held = found.named["one"].attributes.get_float("epsilon")
-    eps = found.number("eps") if held is None else held
-    attributes = {"axis": axes[0], "epsilon": eps}
+    elif (reason := _not_above(found)) is not None:
+        return reason
+    else:
+        eps = found.number("eps")
+    attributes = {"axis": axes[0][0], "epsilon": eps}
     inputs = [found["x"], found["y"]]
     return ir.node("CosineSimilarity", inputs, attributes, domain="burnish")
 
@@ -119,38 +115,29 @@ _VARIANCE = op("ReduceMean", _SQUARE, name="main")
 _CORRECTED = op("Variance", _X, name="main", domain="burnish") * Scalar("count")
 
 
-def _check_variance(found: Match) -> str | None:
+def _variance(found: Match) -> Rewritten:
     axes = axes_over(found.named["mean"])
     if not axes or axes != axes_over(found.named["main"]):
         return "the means are over other axes"
-    kept = g.attribute(found.named["mean"], "keepdims", 1)
-    return None if kept else "the mean drops its dimension"
-
-
-def _variance(found: Match) -> ir.Node:
-    axes = g.unwrap(axes_over(found.named["main"]))
+    if not g.attribute(found.named["mean"], "keepdims", 1):
+        return "the mean drops its dimension"
     kept = bool(g.attribute(found.named["main"], "keepdims", 1))
     attributes: dict[str, int | list[int]] = {"axes": axes, "keepdims": kept}
     return ir.node("Variance", [found["x"]], attributes, domain="burnish")
 
 
-def _check_count(found: Match) -> str | None:
+def _corrected(found: Match) -> Rewritten:
     node = found.named["main"]
     axes, dims = node.attributes["axes"].as_ints(), declared(found["x"]) or []
     sizes = numbers([dims[axis] for axis in axes if -axis <= len(dims)])
     if g.attribute(node, "correction", 0):
         return "the divisor is another already"
-    counted = sizes is not None and found.number("count") == math.prod(sizes)
-    if not counted or found.number("less") <= 0:
+    count, less = found.number("count"), found.number("less")
+    if sizes is None or count != math.prod(sizes) or less <= 0:
         return "it is not multiplied by how many numbers there are"
-    return None
-
-
-def _corrected(found: Match) -> ir.Node:
-    correction = found.number("count") - found.number("less")
     attributes: dict[str, float | ir.Attr] = {
-        **found.named["main"].attributes,
-        "correction": correction,
+        **node.attributes,
+        "correction": count - less,
     }
     return ir.node("Variance", [found["x"]], attributes, domain="burnish")
 
@@ -160,15 +147,11 @@ def _deviation(found: Match) -> ir.Node:
     return ir.node("StandardDeviation", [found["x"]], kept, domain="burnish")
 
 
+_ROOT_OF_VARIANCE = op("Sqrt", op("Variance", _X, name="main", domain="burnish"))
 RULES = (
-    Rule("normalize", _UNIT, _check_unit, _unit),
-    Rule("cosine similarity", _COSINE, _check_cosine, _cosine),
-    Rule("variance", _VARIANCE, _check_variance, _variance),
-    Rule("variance of a sample", _CORRECTED / Scalar("less"), _check_count, _corrected),
-    Rule(
-        "standard deviation",
-        op("Sqrt", op("Variance", _X, name="main", domain="burnish")),
-        accept,
-        _deviation,
-    ),
+    Rule("normalize", _UNIT, _unit),
+    Rule("cosine similarity", _COSINE, _cosine),
+    Rule("variance", _VARIANCE, _variance),
+    Rule("variance of a sample", _CORRECTED / Scalar("less"), _corrected),
+    Rule("standard deviation", _ROOT_OF_VARIANCE, _deviation),
 )

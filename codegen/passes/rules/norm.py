@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import axes_of
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Pattern,
+    Rewritten,
+    Rule,
+    either,
+    op,
+)
 
 x = Any("x")
 eps = Any("eps")
@@ -20,7 +30,7 @@ def _square(of: Pattern) -> Pattern:
 
 
 def _mean(of: Pattern) -> Pattern:
-    return either(*(op(kind, of) for kind in _MEANS))
+    return op("|".join(_MEANS), of)
 
 
 def _root(variance: Pattern) -> Pattern:
@@ -107,25 +117,18 @@ def is_small(value: ir.Value) -> bool:
     return number is not None and 0 <= number < 1
 
 
-def _check_means(found: Match) -> str | None:
-    axes = mean_axes(found)
-    if isinstance(axes, str):
-        return axes
-    if not _are_last(axes):
-        return f"the mean is over axes {axes}, not over the last ones"
-    return None if is_small(found["eps"]) else "epsilon is no small constant"
-
-
 def _are_last(axes: list[int]) -> bool:
     return axes == list(range(-len(axes), 0))
 
 
-def _check_weights(found: Match) -> str | None:
-    axes = mean_axes(found)
-    if isinstance(axes, str):
-        return axes
+def _unfit(found: Match, axes: list[int]) -> str | None:
+    """Why epsilon and the weights are not those of a norm over these axes."""
     if not is_small(found["eps"]):
         return "epsilon is no small constant"
+    if "scale" not in found.values and not _are_last(axes):
+        return f"the mean is over axes {axes}, not over the last ones"
+    if "scale" not in found.values:
+        return None
     source = found["x"].shape
     if source is None:
         return "how many axes there are is not known"
@@ -144,9 +147,12 @@ def _check_weights(found: Match) -> str | None:
     return None
 
 
-def _node(domain: str, op_type: str, found: Match) -> list[ir.Node]:
+def _norm(found: Match, op_type: str, domain: str = "") -> Rewritten:
     axes = mean_axes(found)
-    assert not isinstance(axes, str)
+    if isinstance(axes, str):
+        return axes
+    if (reason := _unfit(found, axes)) is not None:
+        return reason
     made = list[ir.Node]()
     inputs, order = [found["x"]], _axes_last(found["x"], axes)
     if order is not None:
@@ -186,28 +192,14 @@ def _axes_last(value: ir.Value, axes: list[int]) -> list[int] | None:
     return [axis for axis in range(rank) if axis not in over] + over
 
 
-def _layer_norm(found: Match) -> list[ir.Node]:
-    return _node("", "LayerNormalization", found)
-
+_layer_norm = partial(_norm, op_type="LayerNormalization")
+_rms_norm = partial(_norm, op_type="RMSNormalization")
+_alone = partial(_layer_norm, domain="burnish")
+_WITH_SCALE = _scaled(_CENTRED, _VARIANCE)
 
 RULES = (
-    Rule("LayerNormalization with scale and bias", AFFINE, _check_weights, _layer_norm),
-    Rule(
-        "LayerNormalization with scale",
-        _scaled(_CENTRED, _VARIANCE),
-        _check_weights,
-        _layer_norm,
-    ),
-    Rule(
-        "LayerNormalization without scale",
-        _LAYER,
-        _check_means,
-        lambda found: _node("burnish", "LayerNormalization", found),
-    ),
-    Rule(
-        "RMSNormalization",
-        _scaled(x, _SQUARES),
-        _check_weights,
-        lambda found: _node("", "RMSNormalization", found),
-    ),
+    Rule("LayerNormalization with scale and bias", AFFINE, _layer_norm),
+    Rule("LayerNormalization with scale", _WITH_SCALE, _layer_norm),
+    Rule("LayerNormalization without scale", _LAYER, _alone),
+    Rule("RMSNormalization", _scaled(x, _SQUARES), _rms_norm),
 )

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import axis_of, declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, accept, either, op
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Rewritten,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
 from burnish.codegen.passes.rules.norm import axes_over
 
 x = Any("x")
@@ -33,23 +43,20 @@ _SOFT = either(
 )
 
 
-def _check_shrink(found: Match) -> str | None:
+def _shrink(found: Match, names: tuple[str, ...]) -> Rewritten:
     near, below = found.number("lambd"), g.scalar(found.values.get("below"))
     zeros = [g.scalar(found.values.get(name)) for name in ("zero", "zero2")]
     if near < 0 or any(zeros):
         return "it is not 0 around 0"
-    return None if below is None or below == -near else "one side begins elsewhere"
-
-
-def _shrink(found: Match, soft: bool) -> ir.Node:
-    names = ("lambd", "bias") if soft else ("lambd",)
-    return ir.node("Shrink", [found["x"]], dict.fromkeys(names, found.number("lambd")))
+    if below is not None and below != -near:
+        return "one side begins elsewhere"
+    return ir.node("Shrink", [found["x"]], dict.fromkeys(names, near))
 
 
 # --- one half times the sigmoid of the other ---
 
 
-def _check_glu(found: Match) -> str | None:
+def _glu(found: Match) -> Rewritten:
     split, sigmoid = found["half"].producer(), found["gate"].producer()
     if split is None or split is not sigmoid or split.op_type != "Split":
         return "the factors are no halves of one value"
@@ -58,14 +65,10 @@ def _check_glu(found: Match) -> str | None:
     if any(len(half.uses()) != 1 or half.is_graph_output() for half in split.outputs):
         return "a half is used elsewhere too"
     sizes = [(declared(half) or [None])[axis_of(split)] for half in split.outputs]
-    even = sizes[0] is not None and sizes[0] == sizes[1]
-    return None if even else "the parts differ in size"
-
-
-def _glu(found: Match) -> ir.Node:
-    split = g.unwrap(found["half"].producer())
-    whole = split.inputs[0]
-    rank, axis = len(declared(whole) or []), axis_of(split)
+    if sizes[0] is None or sizes[0] != sizes[1]:
+        return "the parts differ in size"
+    whole, axis = split.inputs[0], axis_of(split)
+    rank = len(declared(whole) or [])
     last = -1 if rank and axis == rank - 1 else axis
     return ir.node("GLU", [whole], {"axis": last}, domain="burnish")
 
@@ -76,18 +79,14 @@ _POWERS = op("Exp", either(x - op("ReduceMax", x, name="most"), x))
 _SOFTMAX = _POWERS / op("ReduceSum", _POWERS, name="sum")
 
 
-def _check_softmax(found: Match) -> str | None:
+def _softmax(found: Match) -> Rewritten:
     reductions = [found.named[name] for name in ("sum", "most") if name in found.named]
     axes = [axes_over(node) for node in reductions]
     if axes[0] is None or len(axes[0]) != 1 or axes.count(axes[0]) != len(axes):
         return "the sum is not along one axis"
-    kept = all(g.attribute(node, "keepdims", 1) for node in reductions)
-    return None if kept else "the sum drops its dimension"
-
-
-def _softmax(found: Match) -> ir.Node:
-    axes = g.unwrap(axes_over(found.named["sum"]))
-    return ir.node("Softmax", [found["x"]], {"axis": axes[0]})
+    if not all(g.attribute(node, "keepdims", 1) for node in reductions):
+        return "the sum drops its dimension"
+    return ir.node("Softmax", [found["x"]], {"axis": axes[0][0]})
 
 
 def _log_softmax(found: Match) -> ir.Node:
@@ -106,37 +105,25 @@ _ROLLED = op(
 )
 
 
-def _check_roll(found: Match) -> str | None:
-    rank, node = len(declared(found["x"]) or []), found.named["main"]
+def _rolled(found: Match) -> Rewritten:
+    dims, node = declared(found["x"]) or [], found.named["main"]
+    rank, parts = len(dims), (found.named["tail"], found.named["head"])
     names = ("cut", "cut2", "start", "end", "axis", "axis2")
     given = [g.integers(found[name]) for name in names]
     known = all(n is not None and len(n) == 1 for n in given)
     if len(node.inputs) != 2 or not rank or not known:
         return "the parts are not known"
     cut, cut2, start, end, axis, axis2 = (n[0] for n in given if n)
-    if any(g.integers(part.inputs[4]) != [1] for part in _stepped(found)):
+    if any(g.integers(n) != [1] for part in parts for n in part.inputs[4:]):
         return "elements are left out"
     if len({axis % rank, axis2 % rank, axis_of(node) % rank}) > 1:
         return "the parts are cut and joined along different axes"
-    size = (declared(found["x"]) or [])[axis]
-    last = 1 << 30 if size is None or size.value is None else size.value
-    if cut != cut2 or start != 0 or end < last:
-        return "the parts are not all there is"
-    return None
-
-
-def _stepped(found: Match) -> list[ir.Node]:
-    parts = (found.named["tail"], found.named["head"])
-    return [part for part in parts if len(part.inputs) > 4]
-
-
-def _rolled(found: Match) -> ir.Node:
-    (cut,), (axis,) = g.integers(found["cut"]) or [0], g.integers(found["axis"]) or [0]
-    dims = declared(found["x"]) or []
     size = dims[axis]
     whole = None if size is None else size.value
+    if cut != cut2 or start != 0 or end < (1 << 30 if whole is None else whole):
+        return "the parts are not all there is"
     shift = whole - cut if whole is not None and 2 * cut > whole else -cut
-    axis = -1 if axis == len(dims) - 1 else axis
+    axis = -1 if axis == rank - 1 else axis
     attributes = {"shifts": [shift], "axes": [axis]}
     return ir.node("Roll", [found["x"]], attributes, domain="burnish")
 
@@ -173,38 +160,32 @@ _REMAINS = op("Not", op("Equal", op("Mod", _A, _B), 0.0))
 _QUOTIENT = op("Div", _A, _B)
 
 
-def _check_floor(found: Match) -> str | None:
-    kind, divisor = found["a"].dtype, g.constant(found["b"])
-    if kind is None or not kind.is_integer():
+_FLOOR = op("Where", op("And", _SIGNS_DIFFER, _REMAINS), _QUOTIENT - 1, _QUOTIENT)
+
+
+def _floor(found: Match) -> Rewritten:
+    a, b = found["a"], found["b"]
+    divisor = g.constant(b)
+    if a.dtype is None or not a.dtype.is_integer():
         return "it is no division of integers"
     compared = [node.inputs[0] for node in found.nodes if node.op_type == "Less"]
-    if found["b"] in compared:
-        return None
-    if divisor is None or (divisor.numpy() < 0).any():
-        return "the divisor may be negative"
-    negative = found.values.get("negative")
-    said = None if negative is None else g.constant(negative)
-    if negative is not None and (said is None or said.numpy().any()):
-        return "the signs are compared otherwise"
-    return None
+    if b not in compared:
+        if divisor is None or (divisor.numpy() < 0).any():
+            return "the divisor may be negative"
+        negative = found.values.get("negative")
+        said = None if negative is None else g.constant(negative)
+        if negative is not None and (said is None or said.numpy().any()):
+            return "the signs are compared otherwise"
+    return ir.Node("burnish", "FloorDiv", [a, b])
 
 
 RULES = (
-    Rule(
-        "Shrink (hard)", _HARD, _check_shrink, lambda found: _shrink(found, soft=False)
-    ),
-    Rule(
-        "Shrink (soft)", _SOFT, _check_shrink, lambda found: _shrink(found, soft=True)
-    ),
-    Rule("GLU", Any("half") * op("Sigmoid", Any("gate")), _check_glu, _glu),
-    Rule("Softmax", _SOFTMAX, _check_softmax, _softmax),
-    Rule("LogSoftmax", op("Log", op("Softmax", x, name="main")), accept, _log_softmax),
-    Rule("roll", _ROLLED, _check_roll, _rolled),
-    Rule("roll of several axes", _TWICE, accept, _rolled_twice),
-    Rule(
-        "floor division",
-        op("Where", op("And", _SIGNS_DIFFER, _REMAINS), _QUOTIENT - 1, _QUOTIENT),
-        _check_floor,
-        lambda found: ir.Node("burnish", "FloorDiv", [found["a"], found["b"]]),
-    ),
+    Rule("Shrink (hard)", _HARD, partial(_shrink, names=("lambd",))),
+    Rule("Shrink (soft)", _SOFT, partial(_shrink, names=("lambd", "bias"))),
+    Rule("GLU", Any("half") * op("Sigmoid", Any("gate")), _glu),
+    Rule("Softmax", _SOFTMAX, _softmax),
+    Rule("LogSoftmax", op("Log", op("Softmax", x, name="main")), _log_softmax),
+    Rule("roll", _ROLLED, _rolled),
+    Rule("roll of several axes", _TWICE, _rolled_twice),
+    Rule("floor division", _FLOOR, _floor),
 )

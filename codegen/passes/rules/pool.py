@@ -7,27 +7,29 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, Scalar, either, op
+from burnish.codegen.passes.pattern import (
+    Any,
+    Match,
+    Rewritten,
+    Rule,
+    Scalar,
+    either,
+    op,
+)
 from burnish.codegen.passes.rules.norm import axes_over
 from burnish.codegen.symbolic.sizes import ONE
 
 # --- x / (k + alpha * mean square of the channels around) ** beta ---
 
 _X = Any("x")
-_ONE_IMAGE = either(
-    op("Reshape", op("Mul", _X, _X), Any("shape"), name="image"),
-    op("Unsqueeze", op("Mul", _X, _X), Any("shape"), name="image"),
-)
+_ONE_IMAGE = op("Reshape|Unsqueeze", op("Mul", _X, _X), Any("shape"), name="image")
 _MEANS = op("AveragePool", op("Pad", _ONE_IMAGE, Any("pads"), name="pad"), name="pool")
-_SQUARES = either(
-    op("Squeeze", _MEANS, Any("axes"), name="back"),
-    op("Reshape", _MEANS, Any("axes"), name="back"),
-)
+_SQUARES = op("Reshape|Squeeze", _MEANS, Any("axes"), name="back")
 _SUMMED = _SQUARES * Scalar("alpha") + Scalar("k")
 _RESPONSE = _X / either(op("Pow", _SUMMED, Scalar("beta")), _SUMMED)
 
 
-def _check_response(found: Match) -> str | None:
+def _response(found: Match) -> Rewritten:
     before, after = declared(found["x"]), declared(found.named["back"].outputs[0])
     image = declared(found.named["image"].outputs[0])
     if before is None or image is None or None in before or before != after:
@@ -54,12 +56,8 @@ def _check_response(found: Match) -> str | None:
         return "other than zeros are around"
     if len(pad.inputs) > 3 and pad.inputs[3] is not None:
         return "the padding names its axes"
-    fits = g.integers(found["pads"]) == around
-    return None if fits else "there are more or less around"
-
-
-def _response(found: Match) -> ir.Node:
-    size = found.named["pool"].attributes["kernel_shape"].as_ints()[0]
+    if g.integers(found["pads"]) != around:
+        return "there are more or less around"
     attributes: dict[str, float] = {"size": size}
     for name in ("alpha", "beta", "k"):
         attributes[name] = found.number(name) if name in found.values else 1.0
@@ -81,7 +79,7 @@ def _places(size: int, count: int) -> np.ndarray | None:
     return starts[:, None] + np.arange(lengths.pop()) if len(lengths) == 1 else None
 
 
-def _check_uneven(found: Match) -> str | None:
+def _uneven(found: Match) -> Rewritten:
     dims, table = _image(found["x"]), g.constant(found["table"])
     orders = [g.order_of(found.named[name], rank) for name, rank in _TURNS]
     axes = axes_over(found.named["main"])
@@ -100,8 +98,10 @@ def _check_uneven(found: Match) -> str | None:
     wanted = np.stack(
         np.broadcast_arrays(high[:, :, None, None], wide[None, None]), axis=-1
     )
-    fits = np.array_equal(table.numpy(), wanted)
-    return None if fits else "other places are taken"
+    if not np.array_equal(table.numpy(), wanted):
+        return "other places are taken"
+    size = {"output_size": [rows, columns]}
+    return ir.node("AdaptiveAveragePool", [found["x"]], size, domain="burnish")
 
 
 def _image(value: ir.Value) -> list[int] | None:
@@ -110,14 +110,7 @@ def _image(value: ir.Value) -> list[int] | None:
     return sizes if sizes is not None and len(sizes) == 2 else None
 
 
-def _uneven(found: Match) -> ir.Node:
-    table = g.unwrap(g.constant(found["table"]))
-    rows, _, columns, _, _ = table.shape.numpy()
-    size = {"output_size": [rows, columns]}
-    return ir.node("AdaptiveAveragePool", [found["x"]], size, domain="burnish")
-
-
 RULES = (
-    Rule("LocalResponseNorm", _RESPONSE, _check_response, _response),
-    Rule("AdaptiveAvgPool of uneven windows", _UNEVEN, _check_uneven, _uneven),
+    Rule("LocalResponseNorm", _RESPONSE, _response),
+    Rule("AdaptiveAvgPool of uneven windows", _UNEVEN, _uneven),
 )

@@ -5,24 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, either, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, either, op
 
 _TO_THE_START = -(2**63) + 1
-
-
-def _axis(found: Match) -> int:
-    return found.named["main"].attributes.get_int("time_axis", 0)
-
-
-def _check(found: Match) -> str | None:
-    x, lengths = found["x"], g.constant(found["lengths"])
-    if _is_size_of(found["lengths"], x, _axis(found)):
-        return None
-    if lengths is None or x.shape is None:
-        return "the lengths are not known"
-    if any(int(n) != x.shape[_axis(found)] for n in lengths.numpy().reshape(-1)):
-        return "some sequence is shorter than the axis"
-    return None
 
 
 def _is_size_of(value: ir.Value, x: ir.Value, axis: int) -> bool:
@@ -34,10 +19,17 @@ def _is_size_of(value: ir.Value, x: ir.Value, axis: int) -> bool:
     return asked.inputs[0] is x and g.integers(part.inputs[1]) == [axis]
 
 
-def _turned(found: Match) -> list[ir.Node]:
-    numbers = (-1, _TO_THE_START, _axis(found), -1)
+def _turned(found: Match) -> Rewritten:
+    x, lengths = found["x"], g.constant(found["lengths"])
+    axis = found.named["main"].attributes.get_int("time_axis", 0)
+    if not _is_size_of(found["lengths"], x, axis):
+        if lengths is None or x.shape is None:
+            return "the lengths are not known"
+        if any(int(n) != x.shape[axis] for n in lengths.numpy().reshape(-1)):
+            return "some sequence is shorter than the axis"
+    numbers = (-1, _TO_THE_START, axis, -1)
     held = [g.constant_node([number]) for number in numbers]
-    inputs = [found["x"], *(node.outputs[0] for node in held)]
+    inputs = [x, *(node.outputs[0] for node in held)]
     return [*held, ir.Node("", "Slice", inputs)]
 
 
@@ -46,7 +38,6 @@ RULES = (
     Rule(
         "ReverseSequence of whole sequences",
         op("ReverseSequence", Any("x"), _LENGTHS, name="main"),
-        _check,
         _turned,
     ),
 )

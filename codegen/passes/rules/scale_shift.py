@@ -19,7 +19,7 @@ import onnx_ir as ir
 from burnish.codegen.names import authorship
 from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rule, op
+from burnish.codegen.passes.pattern import Any, Match, NodePattern, Rewritten, Rule, op
 from burnish.codegen.weights import constants
 
 _AUTHORS = re.compile(r"[A-Za-z_]\w*(\.\w+)*$")
@@ -39,7 +39,7 @@ def _applied(kind: str, layer: str) -> NodePattern:
     )
 
 
-def _check(found: Match, kind: str) -> str | None:
+def _unfit(found: Match, kind: str) -> str | None:
     node = found.named["main"]
     parts = [v for v in node.inputs[1:3] if v is not None]
     if not all(constants.trains(v) and len(v.uses()) == 1 for v in parts):
@@ -76,7 +76,9 @@ def _axis(node: ir.Node) -> int:
     return 1 if node.op_type == "ConvTranspose" else 0
 
 
-def _merged(found: Match, kind: str) -> list[ir.Node]:
+def _merged(found: Match, kind: str) -> Rewritten:
+    if (reason := _unfit(found, kind)) is not None:
+        return reason
     node, by = found.named["main"], g.unwrap(g.constant(found["by"]))
     weight, bias = g.unwrap(node.inputs[1]), (*node.inputs[2:], None)[0]
     scales = kind in ("Div", "Mul")
@@ -124,15 +126,8 @@ def _weight(
     return g.weight_node(like.name, tensor.dtype, shape, read)
 
 
-def _rule(kind: str, layer: str) -> Rule:
-    return Rule(
-        f"{kind} behind {layer}",
-        _applied(kind, layer),
-        lambda found: _check(found, kind),
-        lambda found: _merged(found, kind),
-    )
-
-
 RULES = tuple(
-    _rule(kind, layer) for layer in _DOMAINS for kind in ("Add", "Sub", "Mul", "Div")
+    Rule(f"{kind} behind {layer}", _applied(kind, layer), partial(_merged, kind=kind))
+    for layer in _DOMAINS
+    for kind in ("Add", "Sub", "Mul", "Div")
 )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import declared, known
-from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Rule, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, op
 from burnish.codegen.symbolic.sizes import Size, product
 
 _TURN = op("Transpose", op("Reshape", Any("x"), Any("parts")), name="turn")
@@ -30,7 +29,29 @@ def _order(found: Match) -> list[int]:
     return list(found.named["turn"].attributes.get_ints("perm", ()))
 
 
-def _check_pixels(found: Match, order: list[int]) -> str | None:
+def _shuffled(found: Match) -> Rewritten:
+    factor = _factor(found, _SHUFFLED, (2, 3), (0, 1, 4, 5))
+    if isinstance(factor, str):
+        return factor
+    attributes: dict[str, int | str] = {"blocksize": factor, "mode": "CRD"}
+    return ir.node("DepthToSpace", [found["x"]], attributes)
+
+
+def _unshuffled(found: Match) -> Rewritten:
+    factor = _factor(found, _UNSHUFFLED, (3, 5), (0, 1, 2, 4))
+    if isinstance(factor, str):
+        return factor
+    size = {"blocksize": factor}
+    return ir.node("PixelUnshuffle", [found["x"]], size, domain="burnish")
+
+
+def _factor(
+    found: Match, order: list[int], split: tuple[int, int], kept: tuple[int, ...]
+) -> int | str:
+    """The factor by which height and width are split; or why it is none.
+
+    split: the places of both factors among the parts. kept: those of the other sizes.
+    """
     shapes = _shapes(found)
     if _order(found) != order:
         return "the parts are put in another order"
@@ -38,30 +59,16 @@ def _check_pixels(found: Match, order: list[int]) -> str | None:
         return shapes
     before, parts, after = shapes
     many, few = (before, after) if order == _SHUFFLED else (after, before)
-    if (factor := _factor(found)) is None:
+    r, other = (parts[i] for i in split)
+    if r.value is None or r != other:
         return "height and width are not split alike"
-    small = [parts[i] for i in ((0, 1, 4, 5) if order == _SHUFFLED else (0, 1, 2, 4))]
-    r = Size.number(factor)
+    small = [parts[i] for i in kept]
     wide = [*small[:2], product([small[2], r]), product([small[3], r])]
     deep = [small[0], product([small[1], r, r]), *small[2:]]
-    return None if (many, few) == (deep, wide) else "other axes are split"
+    return r.value if (many, few) == (deep, wide) else "other axes are split"
 
 
-def _factor(found: Match) -> int | None:
-    """The factor by which height and width are split, if it is the same."""
-    dims = declared(found.named["turn"].inputs[0]) or []
-    one, other = [dims[i] for i in ((2, 3) if _order(found) == _SHUFFLED else (3, 5))]
-    return one.value if one is not None and one == other else None
-
-
-def _pixels(found: Match) -> ir.Node:
-    size = {"blocksize": g.unwrap(_factor(found))}
-    if _order(found) == _SHUFFLED:
-        return ir.node("DepthToSpace", [found["x"]], {**size, "mode": "CRD"})
-    return ir.node("PixelUnshuffle", [found["x"]], size, domain="burnish")
-
-
-def _check_channels(found: Match) -> str | None:
+def _channels(found: Match) -> Rewritten:
     order, shapes = _order(found), _shapes(found)
     if order[:3] != [0, 2, 1] or order[3:] != list(range(3, len(order))):
         return "the parts are put in another order"
@@ -72,24 +79,14 @@ def _check_channels(found: Match) -> str | None:
         return "the result has other axes than what came in"
     if [parts[0], *parts[3:]] != [before[0], *before[2:]]:
         return "other axes than the channels are split"
-    return None if parts[1].value is not None else "the groups are not constant"
-
-
-def _channels(found: Match) -> ir.Node:
-    parts = g.unwrap(known(declared(found.named["turn"].inputs[0])))
-    count = {"groups": g.unwrap(parts[1].value)}
+    if parts[1].value is None:
+        return "the groups are not constant"
+    count = {"groups": parts[1].value}
     return ir.node("ChannelShuffle", [found["x"]], count, domain="burnish")
 
 
 RULES = (
-    Rule(
-        "PixelShuffle", _SHUFFLE, lambda found: _check_pixels(found, _SHUFFLED), _pixels
-    ),
-    Rule(
-        "PixelUnshuffle",
-        _SHUFFLE,
-        lambda found: _check_pixels(found, _UNSHUFFLED),
-        _pixels,
-    ),
-    Rule("ChannelShuffle", _SHUFFLE, _check_channels, _channels),
+    Rule("PixelShuffle", _SHUFFLE, _shuffled),
+    Rule("PixelUnshuffle", _SHUFFLE, _unshuffled),
+    Rule("ChannelShuffle", _SHUFFLE, _channels),
 )

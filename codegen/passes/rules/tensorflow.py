@@ -15,15 +15,7 @@ import onnx_ir as ir
 from burnish.codegen.ops.shapes.dims import declared, numbers
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.layout.channel_axes import last
-from burnish.codegen.passes.pattern import (
-    Any,
-    Match,
-    NodePattern,
-    Pattern,
-    Rule,
-    either,
-    op,
-)
+from burnish.codegen.passes.pattern import Any, Match, Pattern, Rewritten, Rule, op
 from burnish.codegen.symbolic.sizes import ONE
 from burnish.codegen.weights import constants
 
@@ -39,7 +31,7 @@ def _flat(kind: str) -> Pattern:
     return op("Squeeze", op(kind, *inputs, name="main"), Any("axes"), name="squeeze")
 
 
-def _check_height(found: Match) -> str | None:
+def _without_height(found: Match) -> Rewritten:
     node = found.named["main"]
     before, after = declared(found["x"]), declared(node.outputs[0])
     if before is None or after is None or len(before) != 4:
@@ -56,11 +48,6 @@ def _check_height(found: Match) -> str | None:
         return "the window has a height"
     if len(node.outputs) > 1:
         return "places are asked for"
-    return None
-
-
-def _without_height(found: Match) -> list[ir.Node]:
-    node = found.named["main"]
     made = g.view_nodes("Squeeze", found["x"], [2])
     inputs: list[ir.Value | None] = [made[-1].outputs[0]]
     if "weight" in found.values:
@@ -80,18 +67,11 @@ def _without_height(found: Match) -> list[ir.Node]:
 # --- a matrix behind a flattened image ---
 
 _TURNED = op("Transpose", Any("x"), name="turn")
-_FLATTENED = either(
-    op("Reshape", _TURNED, Any("shape"), name="rows"),
-    op("Flatten", _TURNED, name="rows"),
-)
-_MATRIX = either(
-    op("MatMul", _FLATTENED, Any("weight"), name="main"),
-    op("Gemm", _FLATTENED, Any("weight"), name="main"),
-    op("Linear", _FLATTENED, Any("weight"), name="main", domain="burnish"),
-)
+_FLATTENED = op("Flatten|Reshape", _TURNED, name="rows")
+_MATRIX = op("Gemm|Linear|MatMul", _FLATTENED, Any("weight"), name="main", domain=None)
 
 
-def _check_rows(found: Match) -> str | None:
+def _turned_rows(found: Match) -> Rewritten:
     image, rows = declared(found["x"]), declared(found.named["rows"].outputs[0])
     perm = found.named["turn"].attributes.get_ints("perm")
     sizes = numbers((image or [])[1:])
@@ -104,12 +84,9 @@ def _check_rows(found: Match) -> str | None:
     weight, node = found["weight"], found.named["main"]
     if not constants.trains(weight) or len(weight.uses()) > 1:
         return "the matrix is no weight of this layer alone"
-    return "the rows are transposed" if g.attribute(node, "transA", 0) else None
-
-
-def _turned_rows(found: Match) -> list[ir.Node]:
-    node, weight = found.named["main"], found["weight"]
-    channels, *places = g.unwrap(numbers((declared(found["x"]) or [])[1:]))
+    if g.attribute(node, "transA", 0):
+        return "the rows are transposed"
+    channels, *places = sizes
     tensor = g.unwrap(g.constant(weight))
     across = bool(g.attribute(node, "transB", 0))
 
@@ -136,31 +113,20 @@ _CHOICE = op(
 )
 
 
-def _check_choice(found: Match) -> str | None:
+def _with_where(found: Match) -> Rewritten:
     if found["chosen"] is not found["other"]:
         return "the factors are not of one choice"
     if found["chosen"].dtype not in (None, ir.DataType.BOOL):
         return "the factors are no choice"
     # an author's own products keep their NaN where the other side is infinite
     named = any("Select" in (v.name or "") for n in found.nodes for v in n.outputs)
-    return None if named else "it is not named as TensorFlow's Select"
-
-
-def _with_where(found: Match) -> ir.Node:
+    if not named:
+        return "it is not named as TensorFlow's Select"
     return ir.Node("", "Where", [found["chosen"], found["a"], found["b"]])
 
 
 RULES = (
-    Rule("a choice as a sum of products", _CHOICE, _check_choice, _with_where),
-    *(
-        Rule(f"{kind} of sequences", _flat(kind), _check_height, _without_height)
-        for kind in _KINDS
-    ),
-    *(
-        Rule(
-            "matrix behind an image with channels last", way, _check_rows, _turned_rows
-        )
-        for way in _MATRIX.ways
-        if isinstance(way, NodePattern)
-    ),
+    Rule("a choice as a sum of products", _CHOICE, _with_where),
+    *(Rule(f"{kind} of sequences", _flat(kind), _without_height) for kind in _KINDS),
+    Rule("matrix behind an image with channels last", _MATRIX, _turned_rows),
 )

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from burnish.codegen.ops.shapes.dims import Dims, declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, op
 from burnish.codegen.passes.rules.attention.masks import (
     LARGEST,
     counts,
@@ -119,13 +119,13 @@ def _changes_nothing(mask: ir.Value) -> bool:
 # --- causal conditions joined with a mask ---
 
 
-def _is_neutral(found: Match) -> str | None:
+def _without_neutral(found: Match) -> Rewritten:
     if not _holds_everywhere(found["all"]):
         return "neither side holds everywhere"
     result = found.named["main"].outputs[0]
     if result.is_graph_output() or not _masks_only(result, found["all"]):
         return "what always holds may widen the other side"
-    return None
+    return ir.Node("", "Identity", [found["mask"]])
 
 
 def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
@@ -147,7 +147,7 @@ def _masks_only(value: ir.Value, wide: ir.Value) -> bool:
     return True
 
 
-def _is_spread(found: Match) -> str | None:
+def _without_spread(found: Match) -> Rewritten:
     mask, result = found["mask"], found.named["main"].outputs[0]
     if result.is_graph_output() or not result.uses() or mask.graph is not result.graph:
         return "it is asked for"
@@ -155,17 +155,13 @@ def _is_spread(found: Match) -> str | None:
         return "it gets more axes"
     if not _masks_only(result, result):
         return "something else than a mask may be wider by it"
-    return None
+    return ir.Node("", "Identity", [mask])
 
 
-def _not_split(found: Match) -> str | None:
-    rest = _rest(found)
-    return rest if isinstance(rest, str) else None
-
-
-def _with_rest(found: Match) -> ir.Node:
+def _with_rest(found: Match) -> Rewritten:
     node, rest = found.named["main"], _rest(found)
-    assert isinstance(rest, _Rest)
+    if isinstance(rest, str):
+        return rest
     inputs = [*node.inputs[:3], *([] if rest.mask is None else [rest.mask])]
     made = ir.Node(node.domain, node.op_type, inputs, list(node.attributes.values()))
     if rest.causal:
@@ -173,37 +169,13 @@ def _with_rest(found: Match) -> ir.Node:
     return made
 
 
-def _attended(domain: str) -> Pattern:
-    parts = (Any("q"), Any("k"), Any("v"), Any("mask"))
-    return op("Attention", *parts, name="main", domain=domain)
-
+_BOTH = op("And", Any("all"), Any("mask"), name="main")
+_SPREAD = op("Expand", Any("mask"), Any("shape"), name="main")
+_PARTS = (Any("q"), Any("k"), Any("v"), Any("mask"))
+_ATTENDED = op("Attention", *_PARTS, name="main", domain=None)
 
 RULES = (
-    Rule(
-        "a mask beside what always holds",
-        either(
-            op("And", Any("all"), Any("mask"), name="main"),
-            op("And", Any("mask"), Any("all"), name="main"),
-        ),
-        _is_neutral,
-        lambda found: ir.Node("", "Identity", [found["mask"]]),
-    ),
-    Rule(
-        "a mask that is spread over the scores",
-        op("Expand", Any("mask"), Any("shape"), name="main"),
-        _is_spread,
-        lambda found: ir.Node("", "Identity", [found["mask"]]),
-    ),
-    Rule(
-        "Attention with places in the mask",
-        _attended("burnish"),
-        _not_split,
-        _with_rest,
-    ),
-    Rule(
-        "ONNX's Attention with places in the mask",
-        _attended(""),
-        _not_split,
-        _with_rest,
-    ),
+    Rule("a mask beside what always holds", _BOTH, _without_neutral),
+    Rule("a mask that is spread over the scores", _SPREAD, _without_spread),
+    Rule("Attention with places in the mask", _ATTENDED, _with_rest),
 )

@@ -16,6 +16,7 @@ from burnish.codegen.passes.pattern import (
     Any,
     Match,
     Pattern,
+    Rewritten,
     Rule,
     Scalar,
     either,
@@ -63,7 +64,7 @@ _WEIGHTS = either(op("Cast", _GUARDED, name="down"), _GUARDED)
 # --- what must hold ---
 
 
-def _check(found: Match) -> str | None:
+def _unfit(found: Match) -> str | None:
     kt = found.values.get("kt") or found.named["transpose"].outputs[0]
     q, keys, values = (declared(x) for x in (found["q"], kt, found["v"]))
     if q is None or keys is None or values is None:
@@ -131,7 +132,9 @@ def _scale(found: Match) -> float | None:
 # --- rewriting ---
 
 
-def _attention(found: Match) -> list[ir.Node]:
+def _attention(found: Match) -> Rewritten:
+    if (reason := _unfit(found)) is not None:
+        return reason
     q = g.unwrap(declared(found["q"]))
     scale = g.unwrap(_scale(found))
     size = None if q[-1] is None else q[-1].value
@@ -195,12 +198,10 @@ _FACTORED = either(
 )
 
 
-def _check_factor(found: Match) -> str | None:
-    return "a factor of the scores is 0" if _scale(found) is None else None
-
-
-def _with_factor(found: Match) -> list[ir.Node]:
-    node, factor = found.named["main"], g.unwrap(_scale(found))
+def _with_factor(found: Match) -> Rewritten:
+    node, factor = found.named["main"], _scale(found)
+    if factor is None:
+        return "a factor of the scores is 0"
     q = declared(found["q"])
     size = None if not q or q[-1] is None else q[-1].value
     held = node.attributes.get("scale")
@@ -235,13 +236,6 @@ def _repeated(name: str) -> Pattern:
     )
 
 
-def _check_shared(found: Match) -> str | None:
-    groups = [_groups(found, name) for name in ("k", "v")]
-    if None in groups or groups[0] != groups[1]:
-        return "the heads of k and v are not repeated alike"
-    return None
-
-
 def _groups(found: Match, name: str) -> int | None:
     """How often each head of (batch, heads, 1, time, size) follows itself."""
     one = declared(found[name])
@@ -258,8 +252,10 @@ def _groups(found: Match, name: str) -> int | None:
     return groups.value if fits and spread else None
 
 
-def _shared(found: Match) -> list[ir.Node]:
-    node = found.named["main"]
+def _shared(found: Match) -> Rewritten:
+    node, groups = found.named["main"], [_groups(found, name) for name in ("k", "v")]
+    if None in groups or groups[0] != groups[1]:
+        return "the heads of k and v are not repeated alike"
     nodes, parts = list[ir.Node](), []
     for name in ("k", "v"):
         nodes += g.view_nodes("Squeeze", found[name], [2])
@@ -269,23 +265,10 @@ def _shared(found: Match) -> list[ir.Node]:
     return [*nodes, ir.node("Attention", inputs, kept, domain=node.domain)]
 
 
+_REPEATED = (_repeated("k"), _repeated("v"))
+_SHARED = op("Attention", Any("q"), *_REPEATED, name="main", domain=None)
 RULES = (
-    Rule("Attention", op("MatMul", _WEIGHTS, v), _check, _attention),
-    Rule("Attention of scaled queries or keys", _FACTORED, _check_factor, _with_factor),
-    *(
-        Rule(
-            "Attention with shared keys and values",
-            op(
-                "Attention",
-                Any("q"),
-                _repeated("k"),
-                _repeated("v"),
-                name="main",
-                domain=domain,
-            ),
-            _check_shared,
-            _shared,
-        )
-        for domain in ("burnish", "")
-    ),
+    Rule("Attention", op("MatMul", _WEIGHTS, v), _attention),
+    Rule("Attention of scaled queries or keys", _FACTORED, _with_factor),
+    Rule("Attention with shared keys and values", _SHARED, _shared),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from burnish.codegen.ops.shapes.dims import declared, numbers
+from burnish.codegen.ops.shapes.dims import declared
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.pattern import Any, Match, Pattern, Rule, either, op
+from burnish.codegen.passes.pattern import Any, Match, Rewritten, Rule, either, op
 
 _HALVES = op("Concat", op("Neg", Any("b")), Any("a"), name="joined")
 _PAIRS = op(
@@ -24,7 +24,7 @@ _TURNED = op("Mul", Any("x"), Any("cos")) + op("Mul", _QUARTER, Any("sin"))
 Columns = tuple[int, int, int]
 
 
-def _check(found: Match) -> str | None:
+def _rotary(found: Match) -> Rewritten:
     x, shape = declared(found["x"]), found["x"].shape
     last = None if not x or x[-1] is None else x[-1].value
     if x is None or shape is None or last is None or last % 2:
@@ -43,7 +43,9 @@ def _check(found: Match) -> str | None:
         dims = declared(found[name])
         if dims is None or len(dims) > len(x) or not dims or dims[-1] != x[-1]:
             return f"{name} has another number of columns"
-    return None
+    inputs = [found[name] for name in ("x", "cos", "sin")]
+    interleaved = {"interleaved": int(pairs)}
+    return ir.node("RotaryEmbedding", inputs, interleaved, domain="burnish")
 
 
 def _columns(value: ir.Value, x: ir.Value, last: int) -> Columns | None:
@@ -66,24 +68,16 @@ def _columns(value: ir.Value, x: ir.Value, last: int) -> Columns | None:
     return start % last, min(end, last) if end > 0 else end + last, step
 
 
-def _rotary(found: Match) -> ir.Node:
-    inputs = [found[name] for name in ("x", "cos", "sin")]
-    pairs = {"interleaved": int("pairs" in found.named)}
-    return ir.node("RotaryEmbedding", inputs, pairs, domain="burnish")
-
-
 # --- only the first columns of a head ---
 
-
-def _part_of(domain: str) -> Pattern:
-    tables = (Any("cos"), Any("sin"))
-    rotated = op("RotaryEmbedding", Any("x"), *tables, name="main", domain=domain)
-    return op("Concat", rotated, Any("rest"), name="joined")
+_TABLES = (Any("cos"), Any("sin"))
+_ROTATED = op("RotaryEmbedding", Any("x"), *_TABLES, name="main", domain=None)
+_PART = op("Concat", _ROTATED, Any("rest"), name="joined")
 
 
-def _check_part(found: Match) -> str | None:
+def _part(found: Match) -> Rewritten:
     part, rest = found["x"].producer(), found["rest"].producer()
-    whole = None if part is None else part.inputs[0]
+    node, whole = found.named["main"], None if part is None else part.inputs[0]
     dims, rotated = declared(whole), declared(found["x"])
     if whole is None or not dims or not rotated or dims[-1] is None:
         return "the columns are not known"
@@ -94,29 +88,18 @@ def _check_part(found: Match) -> str | None:
         return "the parts are joined along another axis"
     if len(found.named["joined"].inputs) != 2:
         return "there are more parts"
-    if not found.named["main"].domain and len(dims) != 4:
+    if not node.domain and len(dims) != 4:
         return "the columns are those of all heads"
     columns = [_columns(found[name], whole, last) for name in ("x", "rest")]
-    fits = columns == [(0, count, 1), (count, last, 1)]
-    return None if fits else "the parts are other columns"
-
-
-def _part(found: Match) -> ir.Node:
-    node = found.named["main"]
-    part = g.unwrap(found["x"].producer())
-    inputs = [part.inputs[0], *node.inputs[1:]]
-    width = g.unwrap(numbers((declared(found["x"]) or [])[-1:]))
-    added = {} if node.domain else {"rotary_embedding_dim": width[0]}
+    if columns != [(0, count, 1), (count, last, 1)]:
+        return "the parts are other columns"
+    added = {} if node.domain else {"rotary_embedding_dim": count}
     attributes: dict[str, int | ir.Attr] = {**node.attributes, **added}
+    inputs = [whole, *node.inputs[1:]]
     return ir.node("RotaryEmbedding", inputs, attributes, domain=node.domain)
 
 
 RULES = (
-    Rule("RotaryEmbedding", _TURNED, _check, _rotary),
-    *(
-        Rule(
-            "RotaryEmbedding of the first columns", _part_of(domain), _check_part, _part
-        )
-        for domain in ("burnish", "")
-    ),
+    Rule("RotaryEmbedding", _TURNED, _rotary),
+    Rule("RotaryEmbedding of the first columns", _PART, _part),
 )
