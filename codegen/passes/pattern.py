@@ -29,28 +29,28 @@ class Pattern:
     """Something that a value can match."""
 
     def __add__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern(("Add",), (self, _pattern(other)))
+        return op("Add", self, other)
 
     def __radd__(self, other: float) -> NodePattern:
-        return NodePattern(("Add",), (_pattern(other), self))
+        return op("Add", other, self)
 
     def __sub__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern(("Sub",), (self, _pattern(other)))
+        return op("Sub", self, other)
 
     def __mul__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern(("Mul",), (self, _pattern(other)))
+        return op("Mul", self, other)
 
     def __rmul__(self, other: float) -> NodePattern:
-        return NodePattern(("Mul",), (_pattern(other), self))
+        return op("Mul", other, self)
 
     def __truediv__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern(("Div",), (self, _pattern(other)))
+        return op("Div", self, other)
 
     def __rtruediv__(self, other: float) -> NodePattern:
-        return NodePattern(("Div",), (_pattern(other), self))
+        return op("Div", other, self)
 
     def __pow__(self, other: Pattern | float) -> NodePattern:
-        return NodePattern(("Pow",), (self, _pattern(other)))
+        return op("Pow", self, other)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class NodePattern(Pattern):
     kinds: tuple[str, ...]
     inputs: tuple[Pattern, ...]
     name: str = ""  #: under which `Match.named` has the node
-    domain: str | None = ""  #: None for ONNX's and Burnish's
+    domains: tuple[str, ...] = ("",)
     stays: bool = False  #: read by others too: it is none of `Match.nodes`
 
 
@@ -112,9 +112,13 @@ def op(
     domain: str | None = "",
     stays: bool = False,
 ) -> NodePattern:
-    """An operator applied to patterns; kinds: "Max", or several: "Max|Min"."""
+    """An operator applied to patterns; kinds: "Max", or several: "Max|Min".
+
+    domain: None for ONNX's and Burnish's.
+    """
+    domains = ("", "burnish") if domain is None else (domain,)
     given = tuple(map(_pattern, inputs))
-    return NodePattern(tuple(kinds.split("|")), given, name, domain, stays)
+    return NodePattern(tuple(kinds.split("|")), given, name, domains, stays)
 
 
 def _pattern(of: Pattern | float) -> Pattern:
@@ -200,8 +204,7 @@ def _match_node(pattern: NodePattern, value: ir.Value, found: Match) -> Iterator
     node = value.producer()
     if node is None or node.op_type not in pattern.kinds:
         return
-    domains = ("", "burnish") if pattern.domain is None else (pattern.domain,)
-    if node.domain not in domains:
+    if node.domain not in pattern.domains:
         return
     count, wanted = len(node.inputs), len(pattern.inputs)
     if node.outputs[0] is not value or count < wanted:

@@ -120,7 +120,8 @@ def _rolled(found: Match) -> Rewritten:
         return "the parts are cut and joined along different axes"
     size = dims[axis]
     whole = None if size is None else size.value
-    if cut != cut2 or start != 0 or end < (1 << 30 if whole is None else whole):
+    last = 1 << 30 if whole is None else whole
+    if cut != cut2 or start != 0 or end < last:
         return "the parts are not all there is"
     shift = whole - cut if whole is not None and 2 * cut > whole else -cut
     axis = -1 if axis == rank - 1 else axis
