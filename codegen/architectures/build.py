@@ -26,7 +26,7 @@ from burnish.codegen.program import Weight
 from burnish.codegen.render.layout import wrapped
 from burnish.codegen.search import identity
 from burnish.codegen.signature import LINES
-from burnish.serialize import LazyTensor, open_weights
+from burnish.serialize import open_weights
 
 FAMILIES = (audio, clip, decoders, encoders, gpt2, t5, vision)
 """Importing these modules registers their architectures."""
@@ -112,7 +112,10 @@ def build(
         values["model_type"],
         _sizes(made),
         text,
-        tuple((path, _weight(path, held, trained)) for path, held, trained in weights),
+        tuple(
+            (path, Weight(path, held.dtype, held.shape, held.read, trained))
+            for path, held, trained in weights
+        ),
         (*config.notes, *notes),
         (folder / "config.json", *map(Path, stored.files)),
     )
@@ -126,7 +129,3 @@ def _sizes(made: dict[str, Any]) -> dict[str, object]:
     return {
         f"{h}.{n}": value for h, part in inner for n, value in part["sizes"].items()
     }
-
-
-def _weight(path: str, stored: LazyTensor, trained: bool) -> Weight:
-    return Weight(path, stored.dtype, stored.shape, stored.read, trained)

@@ -117,12 +117,8 @@ def op(
     domain: None for ONNX's and Burnish's.
     """
     domains = ("", "burnish") if domain is None else (domain,)
-    given = tuple(map(_pattern, inputs))
+    given = tuple(p if isinstance(p, Pattern) else Number(float(p)) for p in inputs)
     return NodePattern(tuple(kinds.split("|")), given, name, domains, stays)
-
-
-def _pattern(of: Pattern | float) -> Pattern:
-    return of if isinstance(of, Pattern) else Number(float(of))
 
 
 @dataclass(frozen=True)

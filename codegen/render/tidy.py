@@ -74,7 +74,7 @@ def _nested(
         into: Nested = {}
         statement, inner = _with_blocks(statement, uses, pinned)
         if isinstance(statement, Assign):
-            room = _DEEPEST_ON_HOST if _on_host(statement) else _DEEPEST
+            room = _DEEPEST_ON_HOST if statement.targets[0].host else _DEEPEST
             expression = filled(statement.expression, into, room)
             statement = replace(statement, expression=expression)
             target = statement.targets[0]
@@ -192,10 +192,6 @@ def _with_blocks(
 def _levels(expression: Expression) -> int:
     """How deep an expression nests, operators included."""
     return 1 + max(map(_levels, expression.children()), default=0)
-
-
-def _on_host(statement: Assign) -> bool:
-    return statement.targets[0].host
 
 
 def depth(expression: Expression) -> int:

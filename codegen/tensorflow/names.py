@@ -47,18 +47,14 @@ def is_tensorflows(producer: str, names: Sequence[str]) -> bool:
 
 def path_of(name: str) -> Path | None:
     """The scopes in a name, outermost first; None where it has none."""
-    fused = [_path(part) for part in name.split(";")]
-    heavy = [p for part, p in zip(name.split(";"), fused, strict=True) if _heavy(part)]
-    return next(iter([*heavy, *fused]))
+    parts = name.split(";")
+    heavy = [part for part in parts if _HEAVY.match(part.rpartition("/")[2])]
+    return _path((heavy or parts)[0])
 
 
 def is_own(name: str) -> bool:
     """Whether the author's code gave an operator's name."""
     return "/" in name and _TAIL.search(name) is None
-
-
-def _heavy(name: str) -> bool:
-    return _HEAVY.match(name.rpartition("/")[2]) is not None
 
 
 def _path(name: str) -> Path | None:

@@ -72,7 +72,9 @@ def _shape(
     """
     if renumber:
         _count_anew(items)
-    cut = blocks_of({n: _weighted(inside) for n, inside in _by_name(items).items()})
+    cut = blocks_of(
+        {n: any(i.has_weights for i in held) for n, held in _by_name(items).items()}
+    )
     for item in items:
         if item.rest and item.rest[0] in cut:
             item.rest = (*cut[item.rest[0]], *item.rest[1:])
@@ -113,10 +115,6 @@ def _by_name(items: Iterable[Item]) -> dict[str, list[Item]]:
         if item.rest:
             found.setdefault(item.rest[0], []).append(item)
     return found
-
-
-def _weighted(items: Iterable[Item]) -> bool:
-    return any(item.has_weights for item in items)
 
 
 def _tails(items: Iterable[Item]) -> set[tuple[str, ...]]:

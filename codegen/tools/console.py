@@ -108,7 +108,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         numbers = all(isinstance(row[i], int | float) for row in lines)
         made.add_column(Text(name), justify="right" if numbers and lines else "left")
     for row in lines:
-        made.add_row(*(Text(_cell(item)) for item in row))
+        cells = (f"{i:,}" if isinstance(i, int) else shown(i) for i in row)
+        made.add_row(*map(Text, cells))
     console = out()
     with console.capture() as drawn:
         console.print(made)
@@ -197,7 +198,3 @@ def _black_or_white(upper: float, lower: float) -> tuple[str, str]:
 def count(number: int, noun: str) -> str:
     """ "1 file", "2 files", "34,826 parameters" """
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _cell(item: object) -> str:
-    return f"{item:,}" if isinstance(item, int) else shown(item)

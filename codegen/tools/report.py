@@ -46,7 +46,8 @@ def report(directory: Path, output: Path | None = None) -> Path:
         None,
         title=directory.resolve().name,
         epochs=max(
-            (e for name in _names(store) for e in _epochs(store, name)), default=0
+            (e for n in _names(store) for s in SPLITS for e in store.epochs(n, s)),
+            default=0,
         ),
         ranges=[
             {
@@ -72,10 +73,6 @@ def _names(store: EventStore) -> list[str]:
     return [
         name for name in store.units if any(name in store.metrics(s) for s in SPLITS)
     ]
-
-
-def _epochs(store: EventStore, name: str) -> set[int]:
-    return {epoch for split in SPLITS for epoch in store.epochs(name, split)}
 
 
 def _plots(store: EventStore, name: str) -> list[Plot]:

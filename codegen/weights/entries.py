@@ -55,13 +55,11 @@ class Entry:
 
 def entries(weights: Iterable[tuple[str, Weight]], half: bool) -> tuple[Entry, ...]:
     """The weights file's entries; half: floating-point numbers in half precision."""
+    halved = ("float32", "float64") if half else ()
     return tuple(
-        Entry(path, _stored(weight.dtype, half), weight) for path, weight in weights
+        Entry(path, "float16" if weight.dtype in halved else weight.dtype, weight)
+        for path, weight in weights
     )
-
-
-def _stored(dtype: str, half: bool) -> str:
-    return "float16" if half and dtype in ("float32", "float64") else dtype
 
 
 def _dtype(name: str) -> np.dtype:

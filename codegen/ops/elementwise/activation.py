@@ -118,45 +118,18 @@ def prelu(X: Expression, slope: Expression) -> Result:
     return call("prelu_of", X, slope)
 
 
-@onnx_op("Softmax")
-def softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
-    return _of_rows("softmax", input_, axis)
+def _softmax(op_type: str, function: str, **declared: Any) -> None:
+    """Declare an operator along an axis, and the rows that it had before opset 13."""
 
+    def of_rows(input_: Expression, *, axis: int = 1) -> Result:
+        return _of_rows(function, input_, axis)
 
-@onnx_op(
-    "Softmax",
-    since=13,
-    traits=SAME_SHAPE | REPARAMETRIZATION,
-    twin=Twin("softmax", "Softmax", {"axis": "dim"}),
-    role="weights",
-)
-def softmax(input_: Expression, *, axis: int = -1) -> Result:
-    return call("softmax", input_, axis=last(input_, axis))
+    def along_an_axis(input_: Expression, *, axis: int = -1) -> Result:
+        return call(function, input_, axis=last(input_, axis))
 
-
-@onnx_op("LogSoftmax")
-def log_softmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
-    return _of_rows("log_softmax", input_, axis)
-
-
-@onnx_op(
-    "LogSoftmax",
-    since=13,
-    traits=SAME_SHAPE,
-    twin=Twin("log_softmax", "LogSoftmax", {"axis": "dim"}),
-)
-def log_softmax(input_: Expression, *, axis: int = -1) -> Result:
-    return call("log_softmax", input_, axis=last(input_, axis))
-
-
-@onnx_op("Hardmax")
-def hardmax_of_rows(input_: Expression, *, axis: int = 1) -> Result:
-    return _of_rows("hardmax", input_, axis)
-
-
-@onnx_op("Hardmax", since=13, traits=SAME_SHAPE)
-def hardmax(input_: Expression, *, axis: int = -1) -> Result:
-    return call("hardmax", input_, axis=last(input_, axis))
+    of_rows.__name__ = along_an_axis.__name__ = function
+    onnx_op(op_type)(of_rows)
+    onnx_op(op_type, since=13, **declared)(along_an_axis)
 
 
 def last(x: Expression, axis: int) -> int:
@@ -171,6 +144,22 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
     rows = Method(x, "flatten", (Literal(axis),))
     shape = Attribute(x, "shape")
     return Method(call(operator, rows, axis=-1), "reshape", (shape,))
+
+
+_softmax(
+    "Softmax",
+    "softmax",
+    traits=SAME_SHAPE | REPARAMETRIZATION,
+    twin=Twin("softmax", "Softmax", {"axis": "dim"}),
+    role="weights",
+)
+_softmax(
+    "LogSoftmax",
+    "log_softmax",
+    traits=SAME_SHAPE,
+    twin=Twin("log_softmax", "LogSoftmax", {"axis": "dim"}),
+)
+_softmax("Hardmax", "hardmax", traits=SAME_SHAPE)
 
 
 @onnx_op("SwiGLU", traits=BROADCAST)

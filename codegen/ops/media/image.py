@@ -23,6 +23,7 @@ def _numbers(value: Expression | None) -> Any:
     return Method(value, "tolist") if isinstance(listed, Expression) else tuple(listed)
 
 
+@onnx_op("Resize", since=10)
 @onnx_op("Upsample", since=9, traits=OWN_SHAPE)
 def upsample(X: Expression, scales: Expression, *, mode: str = "nearest") -> Result:
     return _resize(
@@ -33,13 +34,6 @@ def upsample(X: Expression, scales: Expression, *, mode: str = "nearest") -> Res
         nearest_mode="floor",
         cubic_coeff_a=-0.75,
     )
-
-
-@onnx_op("Resize", since=10)
-def resize_by_scales(
-    X: Expression, scales: Expression, *, mode: str = "nearest"
-) -> Result:
-    return upsample(X, scales, mode=mode)
 
 
 @onnx_op("Resize", since=11, traits=OWN_SHAPE | RESIZE, shapes=layers.resized)
@@ -157,19 +151,6 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
     )
 
 
-@onnx_op("GridSample")
-def grid_sample_in_two_dimensions(
-    X: Expression,
-    grid: Expression,
-    *,
-    align_corners: int = 0,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-) -> Result:
-    options = {"mode": mode, "padding_mode": padding_mode}
-    return grid_sample(X, grid, align_corners=align_corners, **options)
-
-
 @onnx_op("GridSample", since=20, traits=OWN_SHAPE | UNBOUNDED)
 def grid_sample(
     X: Expression,
@@ -182,6 +163,13 @@ def grid_sample(
     names = {"linear": "bilinear", "cubic": "bicubic"}
     options = {"mode": names.get(mode, mode), "padding_mode": padding_mode}
     return call("grid_sample", X, tensor(grid), **options, align_corners=align_corners)
+
+
+@onnx_op("GridSample", options=grid_sample)
+def grid_sample_in_two_dimensions(
+    X: Expression, grid: Expression, *, mode: str = "bilinear", **options: Any
+) -> Result:
+    return grid_sample(X, grid, mode=mode, **options)
 
 
 @onnx_op("AffineGrid", since=20, traits=OWN_SHAPE | UNBOUNDED)

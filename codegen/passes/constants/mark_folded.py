@@ -37,17 +37,16 @@ def mark_folded(model: ir.Model, account: Account) -> bool:
     """Mark initializers that are constants."""
     changed = False
     for value in model.graph.initializers.values():
-        if _may_train(value) and _are_angles(value.const_value):
+        may_train = constants.trains(value) and not constants.is_buffer(value)
+        if may_train and _are_angles(value.const_value):
             keeps = authorship.is_path(value.name or "")
             (constants.mark_buffer if keeps else constants.mark)(value)
             account.did("table of sines and cosines", value.name or "")
             changed = True
         origins = value.metadata_props.get(_FROM)
-        if (
-            origins is None
-            or constants.is_marked(value)
-            or not _is_constant(value, origins)
-        ):
+        if origins is None or constants.is_marked(value):
+            continue
+        if not _is_constant(value, origins):
             continue
         constants.mark(value)
         account.did("number that was computed of numbers", value.name or "")
@@ -63,10 +62,6 @@ def _is_constant(value: ir.Value, origins: str) -> bool:
     if all(_OF_NODES.fullmatch(str(name)) for name in names):
         return True
     return _are_angles(value.const_value)
-
-
-def _may_train(value: ir.Value) -> bool:
-    return constants.trains(value) and not constants.is_buffer(value)
 
 
 def _are_angles(tensor: ir.TensorProtocol | None) -> bool:

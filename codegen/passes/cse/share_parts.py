@@ -25,11 +25,9 @@ def share_parts(model: ir.Model, account: Account) -> bool:
     parts: set[ir.Value] = set()
     changed = False
     for node in g.all_nodes(model):
-        if (
-            node.op_type not in _MOVES
-            or node.domain
-            or not _is_of_a_weight(node, parts)
-        ):
+        if node.op_type not in _MOVES or node.domain:
+            continue
+        if not _is_of_a_weight(node, parts):
             continue
         parts.update(node.outputs)
         first = known.setdefault(_key(node), node)
@@ -54,12 +52,8 @@ def _key(node: ir.Node) -> Hashable:
     """Equal for nodes of one module that take the same from the same value."""
     whole, *rest = node.inputs
     attributes = sorted((name, repr(a.value)) for name, a in node.attributes.items())
-    places = [None if value is None else _places(value) for value in rest]
+    places = [v and (g.static_dims(v), tuple(g.integers(v) or ())) for v in rest]
     return (
         *(id(whole), id(node.graph), scope_of(node), node.op_type, node.version),
         *(len(node.outputs), *attributes, *places),
     )
-
-
-def _places(value: ir.Value) -> Hashable:
-    return g.static_dims(value), tuple(g.integers(value) or ())

@@ -179,11 +179,8 @@ def _joined(region: Region, node: ir.Node) -> list[ir.Value] | None:
     if not values:
         return None
     region.nodes[node] = None
-    return values + (list(node.outputs[: _results(node)]) if keeps_axes(node) else [])
-
-
-def _results(node: ir.Node) -> int:
-    return len(node.outputs) if node.op_type == "Split" else 1
+    made = node.outputs if node.op_type == "Split" else node.outputs[:1]
+    return [*values, *made] if keeps_axes(node) else values
 
 
 def _apart(node: ir.Node) -> Region | None:
@@ -231,8 +228,9 @@ class _Move:
         for value in region.foreign:
             self.inner[value] = self._turned(value, self.back)
         moving = [value for value in region.values if value not in self.inner]
+        inside = {*region.nodes, *region.ends}
         outside = {
-            value: [(n, i) for n, i in value.uses() if not self._is_inside(n)]
+            value: [(n, i) for n, i in value.uses() if n not in inside]
             for value in moving
         }
         results = {value for value in moving if value.is_graph_output()}
@@ -250,9 +248,6 @@ class _Move:
             maker = value.producer()
             if maker is not None and not value.uses() and not value.is_graph_output():
                 g.owner(maker).remove(maker, safe=True)
-
-    def _is_inside(self, node: ir.Node) -> bool:
-        return node in self.region.nodes or node in self.region.ends
 
     def _rewrite(self, node: ir.Node) -> None:
         for place in moved(node) or []:

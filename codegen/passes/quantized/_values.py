@@ -159,6 +159,18 @@ def put(
     return node
 
 
+def dequantized(
+    old: ir.Node, parts: Sequence[ir.Value | None], axis: int | None = None
+) -> ir.Value:
+    """Insert a DequantizeLinear of codes, scale and zero point before a node."""
+    made, codes = put(old, "DequantizeLinear", parts), parts[0]
+    if axis is not None:
+        made.attributes.add(ir.AttrInt64("axis", axis))
+    made.outputs[0].dtype = ir.DataType.FLOAT
+    made.outputs[0].shape = None if codes is None else codes.shape
+    return made.outputs[0]
+
+
 def replace(node: ir.Node, made: ir.Value) -> None:
     """Let a value take the place of a node's result: its readers, type and name."""
     old = node.outputs[0]

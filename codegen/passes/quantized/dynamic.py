@@ -12,7 +12,12 @@ import onnx_ir as ir
 from burnish.codegen.account import Account
 from burnish.codegen.ops.quantized.quantize import ON_INPUT
 from burnish.codegen.passes import graph as g
-from burnish.codegen.passes.quantized._values import only_reader, put, replace
+from burnish.codegen.passes.quantized._values import (
+    dequantized,
+    only_reader,
+    put,
+    replace,
+)
 from burnish.codegen.passes.quantized.whole_bias import WholeBias, whole_bias
 
 _PRODUCTS = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
@@ -38,7 +43,8 @@ def dynamic_layers(
         result, x = found.result, g.unwrap(node.inputs[0])
         maker = x.producer()
         if found.step is not None:
-            x = _static(node, result, found.step)
+            zero = (*node.inputs, None)[2]
+            x = dequantized(result, [x, found.step, zero])
         elif maker is not None and maker.inputs[0] is not None:
             x = maker.inputs[0]
         weight = _weight(model, node, result, found.scales)
@@ -129,15 +135,6 @@ def _to_floats(node: ir.Node) -> tuple[ir.Node, ...]:
     return tuple(each for each in path if each is not None)
 
 
-def _static(node: ir.Node, before: ir.Node, step: ir.Value) -> ir.Value:
-    """An operand of a product, dequantized."""
-    x, zero = node.inputs[0], (*node.inputs, None)[2]
-    made = put(before, "DequantizeLinear", [x, step, zero])
-    made.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
-    made.outputs[0].shape = None if x is None else x.shape
-    return made.outputs[0]
-
-
 def _is_by_output(node: ir.Node, scales: np.ndarray) -> bool:
     """Whether there is one scale, or one for each output."""
     weight = g.unwrap(g.constant(node.inputs[1]))
@@ -164,11 +161,6 @@ def _weight(
     if flat.size == 1:
         flat = flat.reshape(())
     scale = g.new_constant(model, f"{weight.name}_scales", flat)
-    made = put(before, "DequantizeLinear", [weight, scale, zero])
-    if flat.size > 1:
-        last = len(weight.shape or ()) - 1
-        axis = 0 if node.op_type == "ConvInteger" else last
-        made.attributes.add(ir.AttrInt64("axis", axis))
-    made.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
-    made.outputs[0].shape = weight.shape
-    return made.outputs[0]
+    axis = 0 if node.op_type == "ConvInteger" else len(weight.shape or ()) - 1
+    several = flat.size > 1
+    return dequantized(before, [weight, scale, zero], axis if several else None)

@@ -51,7 +51,8 @@ def fresh_apart(model: ir.Model, value: ir.Value, account: Account) -> bool:
     layers = _layers([use for use in value.uses() if _slot(*use) is not None])
     own = [uses for uses in layers if _path(*uses[0]) == name]
     rest = [uses for uses in layers if uses not in own]
-    if not own and len(rest) == len(layers) and _all_are(value, layers):
+    read_by_layers = sum(map(len, layers)) == len(value.uses())
+    if not own and len(rest) == len(layers) and read_by_layers:
         rest = rest[1:]  # one of them keeps what there is
     for uses in rest:
         own_copy(model, value, uses, _path(*uses[0]) or name)
@@ -142,10 +143,6 @@ def _vectors(node: ir.Node, index: int) -> list[ir.Value]:
     """The weights that a layer's operator reads beside this one."""
     others = [v for i, v in enumerate(node.inputs) if i != index and v is not None]
     return [v for v in map(g.behind_identities, others) if v.const_value is not None]
-
-
-def _all_are(value: ir.Value, layers: list[list[Use]]) -> bool:
-    return sum(map(len, layers)) == len(value.uses())
 
 
 def _layers(uses: list[Use]) -> list[list[Use]]:

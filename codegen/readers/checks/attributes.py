@@ -10,21 +10,12 @@ from burnish.codegen.errors import ReadError
 
 #: Fields of an attribute that hold no value.
 _ABOUT = frozenset(("name", "type", "doc_string", "ref_attr_name"))
+_SHORT = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g"}
+_SHORT |= {"TYPE_PROTO": "tp"}
 _FIELDS = {
-    AttributeProto.FLOAT: "f",
-    AttributeProto.INT: "i",
-    AttributeProto.STRING: "s",
-    AttributeProto.TENSOR: "t",
-    AttributeProto.GRAPH: "g",
-    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
-    AttributeProto.TYPE_PROTO: "tp",
-    AttributeProto.FLOATS: "floats",
-    AttributeProto.INTS: "ints",
-    AttributeProto.STRINGS: "strings",
-    AttributeProto.TENSORS: "tensors",
-    AttributeProto.GRAPHS: "graphs",
-    AttributeProto.SPARSE_TENSORS: "sparse_tensors",
-    AttributeProto.TYPE_PROTOS: "type_protos",
+    number: _SHORT.get(name, name.lower())
+    for name, number in AttributeProto.AttributeType.items()
+    if number != AttributeProto.UNDEFINED
 }
 
 

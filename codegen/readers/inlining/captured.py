@@ -26,16 +26,14 @@ def drop_captured(body: Any, outside: tuple[frozenset[str], ...] = ()) -> None:
     """
     known = (*outside, _names(body))
     for node in body.node:
-        graphs = [g for a in node.attribute for g in (a.g, *a.graphs) if _is_graph(g)]
+        graphs = [
+            g for a in node.attribute for g in (a.g, *a.graphs) if g.node or g.output
+        ]
         fed = _FED.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         for graph in graphs:
             if fed is not None:
                 _drop(node, graph, fed(node), known)
             drop_captured(graph, known)
-
-
-def _is_graph(graph: Any) -> bool:
-    return bool(graph.node or graph.output)
 
 
 def _names(body: Any) -> frozenset[str]:

@@ -84,13 +84,10 @@ def triangle(op: Builder, q: Any, k: Any, window: int = -1) -> Any:
     window: so many keys at most, its own among them.
     """
     keys = op.places(k, 2)
-    rows = op.Unsqueeze(_places(op, op.length(q, 2), op.length(k, 2)), [1])
+    time, count = op.length(q, 2), op.length(k, 2)
+    rows = op.Unsqueeze(op.Range(op.Sub(count, time), count, 1), [1])
     seen = op.LessOrEqual(keys, rows)
     if window > 0:
         near = op.Greater(keys, op.Sub(rows, window))
         seen = op.And(seen, near)
     return seen
-
-
-def _places(op: Builder, time: Any, keys: Any) -> Any:
-    return op.Range(op.Sub(keys, time), keys, 1)

@@ -42,7 +42,8 @@ def detach(model: ir.Model) -> list[ir.Model]:
             continue
         try:
             known = _interface(node)
-            graphs = {name: _checked(node, model, name) for name in _held(node)}
+            held = [name for name in _PARTS if name in node.attributes]
+            graphs = {name: _checked(node, model, name) for name in held}
         except Unreadable as reason:
             node.meta[WHY_NOT] = str(reason)
             continue
@@ -59,10 +60,6 @@ def detach(model: ir.Model) -> list[ir.Model]:
         model.opset_imports.setdefault("burnish", 1)
     model.meta[PARTS] = parts
     return list(parts.values())
-
-
-def _held(node: ir.Node) -> list[str]:
-    return [name for name in _PARTS if name in node.attributes]
 
 
 def _interface(node: ir.Node) -> dict[str, Any]:

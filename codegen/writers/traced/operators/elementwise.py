@@ -10,7 +10,7 @@ import numpy as np
 from burnish.capture.ref import Ref
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.sizes import Varying
-from burnish.codegen.writers.traced.table import writes
+from burnish.codegen.writers.traced.table import same_as, writers, writes
 
 _ONE = {
     "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos",
@@ -106,16 +106,7 @@ def cast(emit: Emitter, x: Any, *, dtype: Any) -> Any:
     return emit.cast(x, emit.result.dtype)
 
 
-@writes("is_inf")
-def is_inf(
-    emit: Emitter, x: Any, *, detect_negative: bool, detect_positive: bool
-) -> Any:
-    return emit(
-        "IsInf",
-        x,
-        detect_negative=int(detect_negative),
-        detect_positive=int(detect_positive),
-    )
+writers["is_inf"] = same_as("IsInf")
 
 
 @writes("is_finite")

@@ -84,13 +84,8 @@ def affine_grid(
 ) -> Any:
     if not isinstance(size, Ref) and 1 in tuple(size)[2:]:
         raise emit.cannot("a grid of one place along an axis")
-    return emit(
-        "AffineGrid", theta, _sizes(emit, size), align_corners=int(align_corners)
-    )
-
-
-def _sizes(emit: Emitter, size: Any) -> Any:
-    return size if isinstance(size, Ref) else emit.ints(size)
+    sizes = size if isinstance(size, Ref) else emit.ints(size)
+    return emit("AffineGrid", theta, sizes, align_corners=int(align_corners))
 
 
 @writes("roi_align")

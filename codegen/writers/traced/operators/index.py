@@ -108,11 +108,8 @@ def compress(emit: Emitter, condition: Any, x: Any, axis: int | None = None) -> 
 def one_hot_of(
     emit: Emitter, indices: Any, depth: Any, values: Any, *, axis: int
 ) -> Any:
-    return emit("OneHot", indices, _number(depth), values, axis=axis)
-
-
-def _number(item: Any) -> Any:
-    return item if isinstance(item, Ref | Size) else np.asarray(item, np.int64)
+    count = depth if isinstance(depth, Ref | Size) else np.asarray(depth, np.int64)
+    return emit("OneHot", indices, count, values, axis=axis)
 
 
 @writes("getitem")

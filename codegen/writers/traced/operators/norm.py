@@ -22,12 +22,9 @@ def layer_norm_from(
     eps: float,
 ) -> Any:
     """The weight, or ones, because ONNX requires a scale."""
-    scale = _ones(x, axis) if weight is None else weight
-    return emit("LayerNormalization", x, scale, bias, axis=axis, epsilon=eps)
-
-
-def _ones(x: Any, axis: int) -> np.ndarray:
-    return np.ones(x.shape[axis % len(x.shape) :], x.dtype)
+    if weight is None:
+        weight = np.ones(x.shape[axis % len(x.shape) :], x.dtype)
+    return emit("LayerNormalization", x, weight, bias, axis=axis, epsilon=eps)
 
 
 @writes("rms_norm_from")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from burnish.codegen.writers.traced.emitter import Emitter
+from burnish.codegen.writers.traced.emitter import Emitter, data_type
 from burnish.codegen.writers.traced.operators.elementwise import same
 from burnish.codegen.writers.traced.sizes import Size
 from burnish.codegen.writers.traced.table import same_as, writers, writes
@@ -145,12 +146,9 @@ def depth_to_space(emit: Emitter, x: Any, *, blocksize: int, mode: str = "DCR") 
 @writes("pad_constant")
 def pad_constant(emit: Emitter, x: Any, *, pads: Any, value: Any) -> Any:
     flat = [*(before for before, _ in pads), *(after for _, after in pads)]
-    filled = None if _is_zero(value) else emit.cast(value, x.dtype)
+    is_zero = isinstance(value, int | float) and value == 0
+    filled = None if is_zero else emit.cast(value, x.dtype)
     return emit("Pad", x, emit.ints(flat), filled)
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int | float) and value == 0
 
 
 @writes("pad")
@@ -173,19 +171,10 @@ def pad(
 @writes("pad_repeated")
 def pad_repeated(emit: Emitter, x: Any, *, runs: Any, axis: int) -> Any:
     """The places one by one."""
-    n = x.shape[axis]
-    places = [i for run in runs for i in _places(run)] if not _varies(runs) else None
-    if places is None or isinstance(n, Size):
+    if any(isinstance(n, Size) for n in (x.shape[axis], *chain(*runs))):
         raise emit.cannot("padding of a dynamic axis with its own elements")
+    places = [run.start + i * run.step for run in runs for i in range(run.length)]
     return emit("Gather", x, emit.ints(places), axis=axis)
-
-
-def _places(run: Any) -> list[int]:
-    return [run.start + i * run.step for i in range(run.length)]
-
-
-def _varies(runs: Any) -> bool:
-    return any(isinstance(n, Size) for run in runs for n in run)
 
 
 @writes("trilu")
@@ -211,8 +200,6 @@ def diag_embed(emit: Emitter, x: Any, offset: int, shape: Any) -> Any:
 
 @writes("eye_like")
 def eye_like(emit: Emitter, x: Any, *, dtype: Any, k: int) -> Any:
-    from burnish.codegen.writers.traced.emitter import data_type
-
     return emit("EyeLike", x, dtype=int(data_type(emit.result.dtype)), k=k)
 
 
