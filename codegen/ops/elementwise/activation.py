@@ -21,10 +21,12 @@ from burnish.codegen.ops.rule.traits import (
     ACTIVATION,
     BROADCAST,
     ELEMENTWISE,
+    NONE,
     OWN_SHAPE,
     RANDOM,
     REPARAMETRIZATION,
     SAME_SHAPE,
+    Trait,
     Twin,
 )
 from burnish.codegen.ops.rule.words import integers_kept, is_scalar, made, named
@@ -44,35 +46,22 @@ _called = partial(called, traits=ELEMENTWISE | ACTIVATION)
 _bounded = partial(called, traits=ELEMENTWISE | ACTIVATION | REPARAMETRIZATION)
 
 _ALPHA = {"alpha": ""}
+_FORM = {"approximate": "approximate"}
 _SELU = {"alpha": 1.6732631921768188, "gamma": 1.0507010221481323}
 
-_called("Relu", "relu", "X", since=6, twin=Twin("relu", "ReLU"))
-_bounded(
-    "Sigmoid", "sigmoid", "X", since=6, twin=Twin("sigmoid", "Sigmoid"), role="gate"
-)
-_bounded("Tanh", "tanh", "input", since=6, twin=Twin("tanh", "Tanh"))
-_bounded("Softplus", "softplus", "X", twin=Twin("softplus", "Softplus"))
-_called("Softsign", "softsign", "input", twin=Twin("softsign", "Softsign"))
-_called("HardSwish", "hard_swish", "X", twin=Twin("hard_swish", "Hardswish"))
-_called("Mish", "mish", "X", twin=Twin("mish", "Mish"))
-_called("Elu", "elu", "X", {"alpha": 1.0}, since=6, twin=Twin("elu", "ELU", _ALPHA))
-_called("Celu", "celu", "X", {"alpha": 1.0}, twin=Twin("celu", "CELU", _ALPHA))
-_called("Selu", "selu", "X", _SELU, since=6, twin=Twin("selu", "SELU"))
+_called("Relu", "relu", "X", since=6, layer="ReLU")
+_bounded("Sigmoid", "sigmoid", "X", since=6, layer="Sigmoid", role="gate")
+_bounded("Tanh", "tanh", "input", since=6, layer="Tanh")
+_bounded("Softplus", "softplus", "X", layer="Softplus")
+_called("Softsign", "softsign", "input", layer="Softsign")
+_called("HardSwish", "hard_swish", "X", layer="Hardswish")
+_called("Mish", "mish", "X", layer="Mish")
+_called("Elu", "elu", "X", {"alpha": 1.0}, since=6, layer="ELU", names=_ALPHA)
+_called("Celu", "celu", "X", {"alpha": 1.0}, layer="CELU", names=_ALPHA)
+_called("Selu", "selu", "X", _SELU, since=6, layer="SELU")
 _called("ThresholdedRelu", "thresholded_relu", "X", {"alpha": 1.0})
-_called(
-    "Gelu",
-    "gelu",
-    "X",
-    {"approximate": "none"},
-    twin=Twin("gelu", "GELU", {"approximate": "approximate"}),
-)
-_called(
-    "LogSigmoid",
-    "log_sigmoid",
-    "x",
-    domain="burnish",
-    twin=Twin("log_sigmoid", "LogSigmoid"),
-)
+_called("Gelu", "gelu", "X", {"approximate": "none"}, layer="GELU", names=_FORM)
+_called("LogSigmoid", "log_sigmoid", "x", domain="burnish", layer="LogSigmoid")
 
 
 @_activation(
@@ -118,8 +107,11 @@ def prelu(X: Expression, slope: Expression) -> Result:
     return call("prelu_of", X, slope)
 
 
-def _softmax(op_type: str, function: str, **declared: Any) -> None:
+def _softmax(
+    op_type: str, function: str, traits: Trait = NONE, layer: str = "", role: str = ""
+) -> None:
     """Declare an operator along an axis, and the rows that it had before opset 13."""
+    twin = Twin(function, layer, {"axis": "dim"}) if layer else None
 
     def of_rows(input_: Expression, *, axis: int = 1) -> Result:
         return _of_rows(function, input_, axis)
@@ -129,7 +121,8 @@ def _softmax(op_type: str, function: str, **declared: Any) -> None:
 
     of_rows.__name__ = along_an_axis.__name__ = function
     onnx_op(op_type)(of_rows)
-    onnx_op(op_type, since=13, **declared)(along_an_axis)
+    declare = onnx_op(op_type, 13, traits=SAME_SHAPE | traits, twin=twin, role=role)
+    declare(along_an_axis)
 
 
 def last(x: Expression, axis: int) -> int:
@@ -146,20 +139,9 @@ def _of_rows(operator: str, x: Expression, axis: int) -> Result:
     return Method(call(operator, rows, axis=-1), "reshape", (shape,))
 
 
-_softmax(
-    "Softmax",
-    "softmax",
-    traits=SAME_SHAPE | REPARAMETRIZATION,
-    twin=Twin("softmax", "Softmax", {"axis": "dim"}),
-    role="weights",
-)
-_softmax(
-    "LogSoftmax",
-    "log_softmax",
-    traits=SAME_SHAPE,
-    twin=Twin("log_softmax", "LogSoftmax", {"axis": "dim"}),
-)
-_softmax("Hardmax", "hardmax", traits=SAME_SHAPE)
+_softmax("Softmax", "softmax", REPARAMETRIZATION, layer="Softmax", role="weights")
+_softmax("LogSoftmax", "log_softmax", layer="LogSoftmax")
+_softmax("Hardmax", "hardmax")
 
 
 @onnx_op("SwiGLU", traits=BROADCAST)

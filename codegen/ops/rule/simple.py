@@ -9,6 +9,7 @@ from typing import Any
 
 from burnish.codegen.ops.rule.expressions import call, infix
 from burnish.codegen.ops.rule.registry import Result, onnx_op
+from burnish.codegen.ops.rule.traits import Twin
 from burnish.codegen.program import Expression
 
 
@@ -17,14 +18,21 @@ def called(
     function: str,
     operand: str,
     attributes: Mapping[str, float | str] | None = None,
+    *,
+    layer: str = "",
+    names: Mapping[str, str] | None = None,
     **declared: Any,
 ) -> None:
     """Declare an operator of one input that is a function of `burnish.ops`.
 
     operand: the input's name in the schema. attributes: the function's options of the
-    same names, with the specification's defaults. declared: what `onnx_op` takes.
+    same names, with the specification's defaults. layer: its twin in `burnish.nn`;
+    names: of the function's options there, as `Twin` has them. declared: what `onnx_op`
+    takes.
     """
     defaults = attributes or {}
+    if layer:
+        declared["twin"] = Twin(function, layer, names or {})
 
     def rule(x: Expression, **given: Any) -> Result:
         return call(function, x, **{k: given.get(k, v) for k, v in defaults.items()})
