@@ -101,19 +101,18 @@ def _coordinates(
 ) -> np.ndarray:
     """The position in the input of each output position."""
     place = np.arange(out, dtype=np.float64)
-    width = scale * n
     if mode == "asymmetric":
         return place / scale
     if mode == "align_corners":
-        return place * (n - 1) / (width - 1) if width != 1 else np.zeros(out)
+        return place * (n - 1) / max(out - 1, 1)
     if mode == "tf_crop_and_resize":
         start, end = roi[0] * (n - 1), roi[1] * (n - 1)
-        if width == 1:
+        if out == 1:
             return np.full(out, (start + end) / 2)
-        return start + place * (end - start) / (width - 1)
+        return start + place * (end - start) / (out - 1)
     centers = (place + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
-        return centers + n / 2 * (1 - out / width)
+        return centers + n / 2 * (1 - out / (scale * n))
     if mode == "pytorch_half_pixel" and out == 1:
         return np.zeros(out)
     return centers

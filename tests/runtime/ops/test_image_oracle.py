@@ -76,7 +76,9 @@ def test_one_pixel_of_pytorch_half_pixel_is_the_first(mode, given):
     )
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES[:5])
+@pytest.mark.parametrize(
+    "coordinates", [name for name in COORDINATES[:5] if name != "align_corners"]
+)
 @pytest.mark.parametrize("scales", [(0.6, 1.7), (2.0, 0.8)])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_resize_by_scales(mode, scales, coordinates):
@@ -85,6 +87,19 @@ def test_resize_by_scales(mode, scales, coordinates):
     got = ops.resize_image(x, scales=np.float32(scales), **options)
     want = reference(x, (None, np.float32(scales)), **options)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("roi", [(0.0, 1.0), (0.1, 0.9)])
+@pytest.mark.parametrize("scale", [0.3, 0.6, 1.7])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_corners_are_those_of_whole_elements(mode, scale, roi):
+    """Scales move no element from where the sizes that they give have it."""
+    x = RNG.normal(size=(6,))
+    name = "align_corners" if roi == (0.0, 1.0) else "tf_crop_and_resize"
+    options = {"mode": mode, "coordinate_transformation_mode": name, "roi": roi}
+    got = ops.resize_image(x, scales=np.float32([scale]), **options)
+    want = ops.resize_image(x, sizes=(int(scale * 6),), **options)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
