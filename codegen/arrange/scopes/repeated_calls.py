@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from burnish.codegen.arrange.scopes.grouping import (
     every_weight,
+    leaves,
     level_names,
     module_of,
     weights_of,
@@ -35,7 +36,7 @@ _Path = tuple[str, ...]
 
 def distinguish_calls(statements: Sequence[Statement]) -> None:
     """Number the calls of modules that are called several times, in place."""
-    weights = {id(s): weights_of(s) for s in statements}
+    weights = {id(s): _weights_of(s) for s in statements}
     read = [key for s in statements if s.scope for key in weights[id(s)]]
     if len(set(read)) == len(read):
         return
@@ -43,6 +44,13 @@ def distinguish_calls(statements: Sequence[Statement]) -> None:
     _join_uncalled(statements)
     _with_owners(statements)
     _split([s for s in statements if s.scope], 0, weights)
+
+
+def _weights_of(statement: Statement) -> list[int]:
+    """The ids of the trained weights that it reads, not what a layer is applied to."""
+    layers = [each for each in leaves(statement) if isinstance(each, Layer)]
+    applied = {id(each) for layer in layers for each in layer.inputs}
+    return [key for key in weights_of(statement) if key not in applied]
 
 
 # --- names that count ---

@@ -28,7 +28,7 @@ _FUNCTIONS = (
     " squeeze stack sub t tanh transpose tril triu unsqueeze view where zeros"
 )
 _OF_NODES = re.compile(
-    r"val_\d+|(c_)?lifted_tensor_\d+"
+    r"val_\d+|(c_|.+\.)?lifted_tensor_\d+"
     rf"|({_FUNCTIONS.replace(' ', '|')})(_default)?(_\d+)?"
 )
 

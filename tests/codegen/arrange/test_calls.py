@@ -403,3 +403,24 @@ def test_a_table_that_layers_are_applied_to_is_passed_to_them():
         "self.weight = nn.Param(nn.init.normal(0.02), (6, 4))",
         "for layer in self.layers:\n    y = layer(y, self.weight)",
     )
+
+
+def test_a_layer_that_a_table_goes_through_too_is_one_layer():
+    """The newer exporter gives both calls one scope."""
+    held = {
+        "attn.proj.weight": floats(4, 4),
+        "attn.proj.bias": floats(4, seed=1),
+        "distances": floats(6, 4, seed=2),
+    }
+    nodes = [
+        node("Gemm", "x attn.proj.weight attn.proj.bias", "q", "/attn/proj/Gemm"),
+        node("Gemm", "distances attn.proj.weight attn.proj.bias", "k", "/attn/proj/G"),
+        node("Transpose", "k", "t", "/attn/Transpose"),
+        node("MatMul", "q t", "s", "/attn/MatMul"),
+        node("Tanh", "s", "y", "/Tanh"),
+    ]
+    check_source(
+        graph(nodes, held, x=("batch", 4)),
+        "self.proj = nn.Linear(4, 4)",
+        "return self.proj(x) @ self.proj(self.distances).T",
+    )
