@@ -45,6 +45,7 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
         rename_input_axes(model, explain)
         forget_changing(model, explain)
         shapes.infer(model, explain)
+        shapes.refuse_conflicts(model)
 
     return _guarded(file, explain, build, finish)
 

@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.ops import Trait, having
 from burnish.codegen.readers import native
 from burnish.codegen.readers.message import all_bodies, drop_maps
 from burnish.codegen.symbolic.sizes import MOST_DIMS
@@ -80,6 +81,31 @@ def _is_known(value: ir.Value) -> bool:
         and value.shape is not None
         and all(isinstance(dim, int) for dim in value.shape)
     )
+
+
+def refuse_conflicts(model: ir.Model) -> None:
+    """Raise ReadError for operands that do not broadcast.
+
+    A shape that the file declares may be wrong, so ONNX's checker has to agree.
+    """
+    kinds = having(Trait.BROADCAST)
+    for graph in model.graphs():
+        for node in graph:
+            broadcasts = node.domain == "" and node.op_type in kinds
+            shapes = [v.shape for v in node.inputs if v and v.shape is not None]
+            if broadcasts and _conflict(shapes) and (reason := complaint(model)):
+                raise ReadError(
+                    f"node {node.name!r} ({node.op_type}): expected inputs that "
+                    f"broadcast, got {' and '.join(map(str, shapes))}; ONNX's checker "
+                    f"says: {reason}; export it again"
+                )
+
+
+def _conflict(shapes: list[ir.Shape]) -> bool:
+    """Whether two of them have different sizes, and none of 1, in one place."""
+    places = itertools.zip_longest(*(reversed(tuple(shape)) for shape in shapes))
+    known = ({d for d in dims if isinstance(d, int) and d != 1} for dims in places)
+    return any(len(sizes) > 1 for sizes in known)
 
 
 def complaint(model: ir.Model) -> str:

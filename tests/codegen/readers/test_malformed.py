@@ -142,6 +142,9 @@ CASES = {
     "vectors that do not divide": lambda: vectors(2, 3),
     "a kernel of unknown size": kernel,
     "a weight of fewer elements": reshaped,
+    "sizes that do not broadcast": lambda: one(
+        "Add", ["x", "w"], [floats("w", [1] * 5)]
+    ),
     "an axis beyond any array": lambda: one(
         "Gather", ["x", "i"], [ints("i", [0])], axis=2**62
     ),
