@@ -59,7 +59,7 @@ def _unfit(found: Match, kind: str) -> str | None:
     if wide != [1] * (len(shape) - behind - 1) + [count] + [1] * behind:
         return f"it has shape {dims}, not one number a channel"
     bias = len(parts) > 1 or kind != "Add"
-    named = bias and _is_authors(found["by"])
+    named = bias and (_is_authors(found["by"]) or _scales_alone(found["by"], kind))
     return f"{found['by'].name!r} is a parameter of its own" if named else None
 
 
@@ -67,6 +67,21 @@ def _is_authors(value: ir.Value) -> bool:
     name = value.name or ""
     counted = authorship.is_exporters(name) or authorship.is_numbered(name)
     return _AUTHORS.match(name) is not None and not counted
+
+
+def _scales_alone(value: ir.Value, kind: str) -> bool:
+    """Whether PyTorch's exporter counts a factor that has no summand behind it.
+
+    Its name was lost with a change of its shape: a layer scale, not part of a norm.
+    """
+    users = [u for n, _ in value.uses() for u, _ in n.outputs[0].uses()]
+    shifts = any(
+        user.op_type in ("Add", "Sub")
+        and any(constants.trains(each) for each in user.inputs)
+        for user in users
+    )
+    counted = authorship.is_torch_exporters(value.name or "")
+    return kind in ("Div", "Mul") and counted and not shifts
 
 
 def _axis(node: ir.Node) -> int:

@@ -84,3 +84,19 @@ def test_a_norm_of_fixed_numbers_is_part_of_the_convolution_before_it():
     model = graph(nodes, held, x=("batch", 3, 2, 2))
     model.producer_name = "pytorch"
     check_source(model, "self.conv = nn.Conv2d(3, 4, 1)", "return self.conv(x)")
+
+
+def test_a_factor_alone_is_the_author_s_layer_scale():
+    """PoolFormer's: the older exporter loses the name with unsqueeze."""
+    nodes = [
+        node("Conv", "x conv.weight", "c", "/block/conv/Conv"),
+        node("Mul", "onnx::Mul_7 c", "m", "/block/Mul"),
+        node("Add", "x m", "y", "/block/Add"),
+    ]
+    held = {
+        "conv.weight": floats(3, 3, 1, 1),
+        "onnx::Mul_7": floats(3, 1, 1, seed=1),
+    }
+    model = graph(nodes, held, x=("batch", 3, 2, 2))
+    model.producer_name = "pytorch"
+    check_source(model, "return x + self.scale * self.conv(x)")
