@@ -12,6 +12,7 @@ from onnx_ir.passes import common
 
 from burnish._files.budget import Budget
 from burnish.codegen.errors import Explain, ReadError
+from burnish.codegen.names import authorship
 from burnish.codegen.readers.checks import recurrent, schema
 from burnish.codegen.readers.inlining import functions
 from burnish.codegen.readers.inlining.inline import bodies
@@ -152,3 +153,16 @@ def _drop_weight_inputs(model: ir.Model, explain: Explain) -> None:
             f"{defaults[0]!r}{rest}"
         )
     common.RemoveInitializersFromInputsPass()(model)
+
+
+def round_lengths(model: ir.Model) -> None:
+    """Mark Resizes of a PyTorch file: aligned corners are those of whole elements.
+
+    ONNX's cases count scale * n elements, PyTorch and onnxruntime the result's.
+    """
+    if not authorship.is_by_pytorch(model.producer_name):
+        return
+    for node in model.graph.all_nodes():
+        mode = node.attributes.get_string("coordinate_transformation_mode", "")
+        if (node.domain, node.op_type, mode) == ("", "Resize", "align_corners"):
+            node.attributes.add(ir.AttrInt64("whole_lengths", 1))

@@ -16,7 +16,7 @@ from burnish.codegen.readers.checks import counts
 from burnish.codegen.readers.detect import open_file
 from burnish.codegen.readers.external import attach
 from burnish.codegen.readers.microsoft.shared import searches
-from burnish.codegen.readers.normal import normalize
+from burnish.codegen.readers.normal import normalize, round_lengths
 from burnish.codegen.readers.sizes import shapes
 from burnish.codegen.readers.sizes.carried import forget_changing
 from burnish.codegen.readers.sizes.input_axes import rename_input_axes
@@ -36,7 +36,9 @@ def load(file: MappedFile, explain: Explain) -> tuple[ir.Model, int]:
     ) -> ir.Model:
         model = normalize(message, explain, tables, budget)
         model = microsoft.to_own_domain(model)
-        return opset.bring_up(model, declared, explain)
+        model = opset.bring_up(model, declared, explain)
+        round_lengths(model)
+        return model
 
     def finish(model: ir.Model) -> None:
         for part in searches.detach(model):

@@ -52,9 +52,12 @@ def resize(
     keep_aspect_ratio_policy: str = "stretch",
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
+    whole_lengths: int = 0,
 ) -> Result:
+    """whole_lengths is the reader's: corners are aligned by the result's elements."""
     return _resize(
         (X, roi, scales, sizes),
+        whole_lengths=bool(whole_lengths),
         antialias=antialias,
         axes=None if axes is None else tuple(axes),
         coordinate_transformation_mode=coordinate_transformation_mode,
@@ -84,9 +87,12 @@ _DEFAULTS = {
 
 
 def _interpolate_options(
-    x: Expression, scales: Any, sizes: Any, options: dict[str, Any]
+    x: Expression, scales: Any, sizes: Any, whole: bool, options: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """The options of `interpolate`, if batch and channels are not resized."""
+    """The options of `interpolate`, if batch and channels are not resized.
+
+    whole: corners are aligned by the result's elements, whatever the scales.
+    """
     spatial = _spatial(x, scales, sizes, options["axes"])
     if spatial is None or not 1 <= len(spatial) <= 3:
         return None
@@ -94,7 +100,7 @@ def _interpolate_options(
         return None
     how = ("mode", "coordinate_transformation_mode", "nearest_mode")
     mode, coordinates, nearest = (options.get(name, "") for name in how)
-    whole = sizes is not None or all(factor == int(factor) for factor in spatial)
+    whole |= sizes is not None or all(factor == int(factor) for factor in spatial)
     aligned = whole and mode != "nearest" and coordinates == "align_corners"
     if aligned or (sizes is not None and _is_half_pixel(coordinates, spatial)):
         coordinates = "half_pixel"
@@ -130,7 +136,9 @@ def _is_half_pixel(coordinates: str, sizes: tuple[Any, ...]) -> bool:
     return coordinates == "pytorch_half_pixel" and large
 
 
-def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
+def _resize(
+    inputs: tuple[Any, ...], *, whole_lengths: bool = False, **options: Any
+) -> Result:
     x, roi, scales, sizes = inputs
     crops = options["coordinate_transformation_mode"] == "tf_crop_and_resize"
     if options["mode"] != "nearest":
@@ -138,7 +146,7 @@ def _resize(inputs: tuple[Any, ...], **options: Any) -> Result:
     if options["mode"] != "cubic":
         del options["cubic_coeff_a"]
     scales, sizes = _numbers(scales), _numbers(sizes)
-    torch_options = _interpolate_options(x, scales, sizes, options)
+    torch_options = _interpolate_options(x, scales, sizes, whole_lengths, options)
     if torch_options is not None:
         return call("interpolate", x, **torch_options)
     return call(

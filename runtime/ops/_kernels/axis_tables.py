@@ -103,8 +103,8 @@ def _coordinates(
     place = np.arange(out, dtype=np.float64)
     if mode == "asymmetric":
         return place / scale
-    if mode == "align_corners":
-        return place * (n - 1) / max(out - 1, 1)
+    if mode == "align_corners":  # ONNX's cases do not round the length
+        return place * (n - 1) / (scale * n - 1) if scale * n != 1 else np.zeros(out)
     if mode == "tf_crop_and_resize":
         start, end = roi[0] * (n - 1), roi[1] * (n - 1)
         if out == 1:

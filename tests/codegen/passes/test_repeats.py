@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.passes.forms import becomes, form, stays
+from tests.harness.source import source_of
 
 #: Keras' UpSampling2D behind a convolution: rows, then columns, channels last between.
 UPSAMPLED = """a3 = Constant<value_ints=[3]>() c = Conv(x, w)
@@ -97,6 +98,19 @@ def test_other_resizes_keep_their_words(attributes, scales):
     held = {"f": np.array(scales, np.float32), "none": np.array([], np.float32)}
     text = f"y = Resize<{attributes}>(x, none, f)"
     stays(form(text, x="2,3,4,6", weights=held), "interpolate")
+
+
+def test_pytorchs_corners_are_those_of_whole_elements(tmp_path):
+    held = {"f": np.float32([1, 1, 1.7, 1.3]), "none": np.array([], np.float32)}
+    corners = 'mode="linear", coordinate_transformation_mode="align_corners"'
+    model = form(f"y = Resize<{corners}>(x, none, f)", x="2,3,4,6", weights=held)
+    model.producer_name = "pytorch"
+    source, module = source_of(model, tmp_path)
+    assert 'scale_factor=(1.7, 1.3), mode="bilinear", align_corners=True' in source
+    x = np.arange(144, dtype=np.float32).reshape(2, 3, 4, 6)
+    y = module(x)
+    assert y.shape == (2, 3, 6, 7)
+    np.testing.assert_allclose(y[..., -1, -1], x[..., -1, -1], rtol=1e-6)
 
 
 #: Keras' Embedding, and how tf2onnx writes the choice between whole numbers.
