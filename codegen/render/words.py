@@ -295,7 +295,10 @@ def number(value: float) -> str:
 
 def quoted(words: str, ascii_only: bool = False) -> str:
     """A string literal in double quotes, unless single ones need fewer escapes."""
-    inside = "".join(_escaped(c, ascii_only) for c in words)
+    plain = words.isprintable() and (words.isascii() or not ascii_only)
+    inside = words
+    if not plain or "\\" in words:
+        inside = "".join(_escaped(c, ascii_only) for c in words)
     if words.count('"') > words.count("'"):
         return "'" + inside.replace("'", "\\'") + "'"
     return '"' + inside.replace('"', '\\"') + '"'

@@ -5,6 +5,7 @@ Keras carries the last output of a masked layer beside its state; both start fro
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import combinations
 
 import onnx_ir as ir
@@ -25,29 +26,34 @@ def same_states(model: ir.Model, account: Account) -> bool:
 
 def _merged(_model: ir.Model, node: ir.Node) -> bool:
     body = node.attributes["body"].as_graph()
-    live = [i for i, v in enumerate(body.inputs[2:]) if v.uses()]
-    for one, other in combinations(live, 2):
-        pairs = _equal(node, body, one, other)
-        if pairs is not None:
-            _merge(node, body, (one, other), pairs)
-            return True
+    alike: dict[object, list[int]] = defaultdict(list)  # by type and initial value
+    for place, inside in enumerate(body.inputs[2:]):
+        start = node.inputs[2 + place]
+        if start is not None and inside.uses():
+            key = start.dtype if is_zero(start) else start
+            alike[inside.dtype, key].append(place)
+    for places in alike.values():
+        for one, other in combinations(places, 2):
+            pairs = _equal(node, body, one, other)
+            if pairs is not None:
+                _merge(node, body, (one, other), pairs)
+                return True
     return False
 
 
 def _equal(node: ir.Node, body: ir.Graph, one: int, other: int) -> _Pairs | None:
-    """The values inside that are equal where both carried values are, by induction."""
-    starts = node.inputs[2 + one], node.inputs[2 + other]
-    inside = body.inputs[2 + one], body.inputs[2 + other]
-    if starts[0] is None or starts[1] is None or inside[0].dtype != inside[1].dtype:
+    """The values inside that are equal where both carried values are, by induction.
+
+    Both are of one type, and start from one value or from zeros.
+    """
+    first, second = node.inputs[2 + one], node.inputs[2 + other]
+    assert first is not None
+    assert second is not None
+    if first is not second and not g.proven_equal(first, second):
         return None
-    alike = starts[0] is starts[1] or (
-        all(map(is_zero, starts))
-        and starts[0].dtype == starts[1].dtype
-        and g.proven_equal(starts[0], starts[1])
-    )
-    pairs = {inside[1]: inside[0]}
+    pairs = {body.inputs[2 + other]: body.inputs[2 + one]}
     results = body.outputs[1 + one], body.outputs[1 + other]
-    return pairs if alike and _compute_same(*results, body, pairs) else None
+    return pairs if _compute_same(*results, body, pairs) else None
 
 
 def _compute_same(

@@ -836,6 +836,16 @@ def everything(path: str, out: str) -> str:
     return "\n".join(went)
 
 
+def each(paths: list[str], out: str) -> str:
+    """`everything` with each file; the output goes to a folder of its own."""
+    went = []
+    for path in paths:
+        folder = Path(out, Path(path).parent.name)
+        folder.mkdir()
+        went.append(everything(path, str(folder)))
+    return "\n".join(went)
+
+
 def write(build: Build, path: Path) -> int:
     """The file of a case; its size."""
     made = build()
