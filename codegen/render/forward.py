@@ -44,16 +44,19 @@ def forward(
     """The body of `forward`; what makes a line too long gets a statement of its own."""
     steps = set(_steps(plan.block))
     pinned = set(steps)
-    while crowded := _tried(plan, is_model, pinned, roles, types).crowded:
-        pinned |= crowded
+    body = _tried(plan, is_model, pinned, roles, types)
+    while body.crowded:
+        pinned |= body.crowded
+        body = _tried(plan, is_model, pinned, roles, types)
     results = plan.block.results if len(plan.block.results) <= _SEVERAL else []
     for value in [v for v in results if v in pinned]:
         if value in steps:
             continue
         fewer = pinned - {value}
-        if not _tried(plan, is_model, fewer, roles, types).crowded:
-            pinned = fewer
-    return _tried(plan, is_model, pinned, roles, types)
+        tried = _tried(plan, is_model, fewer, roles, types)
+        if not tried.crowded:
+            pinned, body = fewer, tried
+    return body
 
 
 def _steps(block: Block) -> Iterable[Value]:
