@@ -16,13 +16,17 @@ from types import ModuleType
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.harness import kept, ruff
 
-# One process a core runs tests: threads of BLAS in each would only wait for each other.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    for library in ("OPENBLAS", "OMP", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+# Products of small arrays: threads of BLAS would only wait for each other.
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Numbers and words in whatever source is imported would be drawn too: a change there
+# would draw other examples, and each process would parse all of it.
+providers.is_local_module_file = lambda _: False
 
 settings.register_profile("burnish", deadline=None, print_blob=True)
 # CI draws the same examples of the same tests each time; a plain run draws others.
@@ -105,6 +109,9 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(
+        50_000, 20, 100
+    )  # it finds little, and took a twentieth of the time
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -60,7 +60,7 @@ def digests(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         "encoder": encoder(2),
         "nameless": stripped(encoder(3)),
         "pyramid": stripped(pyramid()),
-        "scopes": GRAPHS["scopes in scopes"](),
+        "scopes": GRAPHS["scopes in scopes"](160),
         "names": _many_names(),
     }
     printed = []

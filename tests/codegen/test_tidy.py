@@ -16,7 +16,7 @@ from tests.harness.ruff import lint_later
 
 HEADER = Header("title", ("Imported.",), (), {})
 MANY = settings(
-    max_examples=examples(400),
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -44,7 +44,7 @@ def test_source_means_what_the_program_means(program, numbers):
     assert (found if len(expected) > 1 else (found,)) == tuple(expected), text
 
 
-@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_ruff_has_no_wish(program):
     text = source(*program)

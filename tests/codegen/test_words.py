@@ -160,7 +160,7 @@ def test_python_reads_what_was_meant_and_the_formatter_leaves_it_alone():
     """One page of all trees for the formatter, which is a process of its own."""
     lines = []
 
-    @settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(400), suppress_health_check=[HealthCheck.too_slow])
     @given(trees)
     def is_read(tree):
         words = text(tree, NAMES)

@@ -172,7 +172,7 @@ def scopes_of(program: Program) -> list[Scope]:
     return [s.scope for s in program.body.statements]
 
 
-@settings(max_examples=examples(120), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @given(programs() | stacks())
 def test_any_scopes_give_the_numbers_of_one_flat_class(program):
     scopes = scopes_of(program)

@@ -100,11 +100,12 @@ def test_a_hostile_file_name(tmp_path: Path) -> None:
 def test_the_model_beside_an_optimizer(holder: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     layer = torch.nn.Linear(3, 4)
-    tuned = torch.optim.Adam(layer.parameters())
-    layer(torch.ones(1, 3)).sum().backward()
-    tuned.step()
+    moments = {n: torch.ones_like(p) for n, p in enumerate(layer.parameters())}
+    groups = [{"lr": 1e-3, "betas": (0.9, 0.999), "params": [*moments]}]
+    state = {n: {"step": torch.ones(()), "exp_avg": m} for n, m in moments.items()}
+    adam = {"state": state, "param_groups": groups}
     held = {holder: {f"module.fc.{n}": t for n, t in layer.state_dict().items()}}
-    beside = {} if holder == "theirs" else {"optimizer": tuned.state_dict()}
+    beside = {} if holder == "theirs" else {"optimizer": adam}
     torch.save(held | beside | {"epoch": 3}, tmp_path / "last.ckpt")
     made = generate(tmp_path / "last.ckpt")
     assert "self.fc = nn.Linear(3, 4)" in made.text
