@@ -14,11 +14,11 @@ from burnish import serialize
 from burnish.codegen.errors import UsageError
 from burnish.codegen.pipeline import Options, generate, write
 from burnish.models._gallery import BY_MODULE
-from tests.harness.alone import BLOCKER
+from tests.harness.alone import ran
 
 MNIST = BY_MODULE["mnist"].file
 
-ALONE = f"""{BLOCKER}
+ALONE = """
 import runpy
 sys.path.insert(0, sys.argv.pop(1))
 sys.meta_path.pop(0)
@@ -35,11 +35,11 @@ def made(folder: Path, model: Path = MNIST, **options: bool) -> list[Path]:
 def selftest(
     folder: Path, *words: str | Path, name: str = "mnist", alone: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"app.{name}"]
     if alone:
-        command = [sys.executable, "-I", "-c", ALONE, str(folder), f"app.{name}"]
+        code, printed = ran(ALONE, folder, f"app.{name}", *words)
+        return subprocess.CompletedProcess(ALONE, code, printed, printed)
     return subprocess.run(
-        [*command, *map(str, words)],
+        [sys.executable, "-m", f"app.{name}", *map(str, words)],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -21,9 +21,10 @@ from tests.harness.small_gpt2 import write_gpt2
 MNIST = BY_MODULE["mnist"]
 OPTIONS: list[dict[str, Any]] = [
     {"quantize": "q8"},
-    {"quantize": "q4"},
+    {"quantize": "q4", "embed": True},
     {"half": True},
-    {"typed": True},
+    {"half": True, "embed": True},
+    {"typed": True, "embed": True},
     {"typed": True, "quantize": "q4"},
 ]
 IDS = np.array([[3, 7, 9, 4], [1, 5, 2, 8]], np.int64)
@@ -42,26 +43,20 @@ def both(
     assert same_bits(alone(source, calls, "embedded" if embed else "file"), expected)
 
 
-@pytest.mark.parametrize("embed", [False, True], ids=["file", "embedded"])
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda given: "-".join(given))
-def test_mnist_with_other_options(
-    options: dict[str, Any], embed: bool, tmp_path: Path
-) -> None:
+def test_mnist_with_other_options(options: dict[str, Any], tmp_path: Path) -> None:
     calls = [list(feed.values()) for feed in feeds("mnist")]
-    both(MNIST.file, calls, tmp_path, embed=embed, **options)
+    both(MNIST.file, calls, tmp_path, **options)
 
 
-@pytest.mark.parametrize("embed", [False, True], ids=["file", "embedded"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"quantize": "q8"}, {"typed": True}],
+    [{}, {"embed": True}, {"quantize": "q8", "embed": True}, {"typed": True}],
     ids=lambda given: "-".join(given) or "plain",
 )
-def test_a_folder_with_other_options(
-    options: dict[str, Any], embed: bool, tmp_path: Path
-) -> None:
+def test_a_folder_with_other_options(options: dict[str, Any], tmp_path: Path) -> None:
     write_gpt2(tmp_path / "gpt2")
-    both(tmp_path / "gpt2", [[IDS]], tmp_path, embed=embed, **options)
+    both(tmp_path / "gpt2", [[IDS]], tmp_path, **options)
 
 
 @pytest.mark.oracle

@@ -1,9 +1,17 @@
-"""Runs files where nothing but NumPy and the standard library can be imported."""
+"""Runs files where nothing but NumPy and the standard library can be imported.
+
+A server imports NumPy once and forks for each script: to start an interpreter takes
+longer than most of them.
+"""
 
 from __future__ import annotations
 
+import atexit
+import functools
+import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +27,32 @@ class OnlyNumPy:
             raise ImportError(f"{name} is neither NumPy's nor the standard library's")
 
 sys.meta_path.insert(0, OnlyNumPy())
+"""
+
+#: Runs each script of a line of standard input in a fork, which prints to a file.
+SERVER = """
+import json, os, signal, traceback
+import numpy
+
+for line in sys.stdin:
+    script, printed, *args = json.loads(line)
+    child = os.fork()
+    if not child:
+        signal.alarm(300)
+        file = os.open(printed, os.O_WRONLY)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        sys.argv, code = ["-c", *args], 1
+        try:
+            exec(script, {"__name__": "__main__", "sys": sys})
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 CALL = """
@@ -69,9 +103,28 @@ def alone(
     return found
 
 
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-I", "-c", BLOCKER + SERVER]
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(server.communicate)  # it ends with its input
+    return server
+
+
+def ran(script: str, *args: object) -> tuple[int, str]:
+    """The exit code of a script in such a process, and what it prints and reports."""
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    with tempfile.NamedTemporaryFile("r") as printed:
+        server.stdin.write(json.dumps([script, printed.name, *map(str, args)]) + "\n")
+        server.stdin.flush()
+        return int(server.stdout.readline()), printed.read()
+
+
 def run(script: str, *args: object) -> str:
     """The output of a script in such a process; AssertionError with its error."""
-    command = [sys.executable, "-I", "-c", BLOCKER + script, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    code, printed = ran(script, *args)
+    assert code == 0, printed
+    return printed

@@ -149,6 +149,7 @@ def wide(count):
 
 def kept(count):
     """Every value lives to the end."""
+    count //= 2
     nodes = [N("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)]
     sums = [N("Add", [f"s{i}", f"v{i}"], [f"s{i + 1}"]) for i in range(1, count)]
     first = N("Neg", [f"v{count}"], ["s1"])
@@ -221,11 +222,11 @@ def branches(count):
 def expanded(count):
     """No rule, but a body in the specification: functions that are made here."""
     nodes = []
-    for i in range(count // 4):
+    for i in range(count // 8):
         held = [f"q{i}", f"s{i}", f"z{i}"]
         nodes.append(N("DynamicQuantizeLinear", [f"v{i}"], held))
         nodes.append(N("DequantizeLinear", held, [f"v{i + 1}"]))
-    return model(nodes, [info("v0", [2])], [f"v{count // 4}"])
+    return model(nodes, [info("v0", [2])], [f"v{count // 8}"])
 
 
 def function(name, *nodes):

@@ -118,9 +118,8 @@ def test_an_imported_module_runs_as_it_does_here(functions: bool) -> None:
 
 
 GALLERY = (
-    "mnist", "attacut", "open_nsfw", "silero_vad",
-    "squeezenet_dynamo", "squeezenet_torchscript", "resnet18_dynamo",
-    "resnet18_torchscript", "minilm",
+    "mnist", "attacut", "open_nsfw", "silero_vad", "squeezenet_torchscript",
+    "resnet18_dynamo", "minilm",
 )  # fmt: skip
 
 
