@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,16 @@ def test_printed_parts_are_up_to_date() -> None:
         assert f"<!-- begin {name} -->" in CONTENT
 
 
+@functools.cache
+def _sources() -> dict[Path, str]:
+    return {
+        file: file.read_text("utf-8")
+        for folder in ("codegen", "runtime", "templates")
+        for ending in ("*.py", "*.jinja")
+        for file in (ROOT / folder).rglob(ending)
+    }
+
+
 @pytest.mark.parametrize(("word", "listed"), WALKS, ids=[word for word, _ in WALKS])
 def test_adding_something_touches_the_files_that_the_page_lists(
     word: str, listed: str
@@ -25,10 +37,8 @@ def test_adding_something_touches_the_files_that_the_page_lists(
     named = re.compile(rf"\b{word}\b", re.IGNORECASE)
     found = sorted(
         str(file.relative_to(ROOT).as_posix())
-        for folder in ("codegen", "runtime", "templates")
-        for ending in ("*.py", "*.jinja")
-        for file in (ROOT / folder).rglob(ending)
-        if named.search(file.stem) or named.search(file.read_text("utf-8"))
+        for file, text in _sources().items()
+        if named.search(file.stem) or named.search(text)
     )
     assert re.findall(r"^- `([^`]+)`", listed, re.MULTILINE) == found
 
