@@ -20,6 +20,7 @@ from burnish.codegen.passes.quantized._values import (
     source_of,
 )
 from burnish.codegen.passes.quantized.places import place, sort_by_need
+from burnish.codegen.scopes import scope_of
 from burnish.codegen.weights import constants
 from burnish.codegen.weights.dequantized import Dequantized
 from burnish.codegen.weights.origin import computed
@@ -48,6 +49,9 @@ def fake_quantize_pairs(
         starts_at_0 = scale.scales.size == 1 and (scale.zeros == scale.lowest).all()
         if starts_at_0 and np.isfinite(scale.scales[0]):
             value = _cut_off(node, value)
+            relu = value.producer()
+            if relu is not None and value is not node.inputs[0] and not scope_of(node):
+                made.append(relu)
         if not dequantize and not _is_rounded(value, scale, node.inputs[1]):
             value = _rounded(model, node, value, scale)
             maker = value.producer()

@@ -275,6 +275,28 @@ def test_dequantized_keeps_the_relu_that_rounding_did(tmp_path: Path) -> None:
     assert all(param.scheme is None for param in made.parameters())
 
 
+def test_a_relu_that_rounding_did_is_in_the_module_of_its_sum(tmp_path: Path) -> None:
+    """A quantizer names the last rounding by the result, which says no module."""
+    lines = """
+        c = Conv(x, w)
+        s = Add(c, x)
+        q = QuantizeLinear(s, scale, zero)
+        d = DequantizeLinear(q, scale, zero)
+        e = Conv(d, v)
+        t = Add(e, d)
+        r = QuantizeLinear(t, scale, zero)
+        y = DequantizeLinear(r, scale, zero)
+    """
+    held = {"w": scales(3, 3, 1, 1), "v": scales(3, 3, 1, 1)}
+    model = file(lines, (1, 3, 2, 2), **held, scale=STEP, zero=np.uint8(0))
+    names = "0/conv/Conv 0/Add 0/act/Relu_QuantizeLinear 0/act/Relu 1/conv/Conv 1/Add"
+    for node, name in zip(model.graph.node, names.split(), strict=False):
+        node.name = f"/layers/layers.{name}"
+    text, _ = source_of(model, tmp_path, dequantize=True)
+    assert "ops.relu(self.conv(x) + x)" in text
+    assert text.count("ops.relu") == 1
+
+
 def test_codes_of_an_embedding_that_are_moved_are_an_embedding(tmp_path: Path) -> None:
     """As quantize_dynamic leaves a Gather and a Transpose, read by two nodes."""
     lines = """
