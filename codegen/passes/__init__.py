@@ -43,6 +43,7 @@ from burnish.codegen.passes.recurrent.unrolled import unrolled_layers
 from burnish.codegen.passes.shapes.later_inputs import later_inputs
 from burnish.codegen.passes.shapes.propagate import propagate_sizes
 from burnish.codegen.passes.shapes.softmax_rows import softmax_rows
+from burnish.codegen.passes.weights.offsets import unfold_offsets
 from burnish.codegen.passes.weights.tie import tie_weights
 from burnish.codegen.passes.weights.unfold import unfold_weights
 from burnish.codegen.passes.weights.untie import untie_weights
@@ -56,6 +57,7 @@ PASSES: tuple[Pass, ...] = (
     inline_constant_if,  # before all that looks at a branch that never runs
     merge_branches,  # before weights that both branches read are untied
     mark_folded,  # while names still show what constants were computed from
+    unfold_offsets,  # before what a bias was folded from is forgotten
     unfold_weights,  # first: tied weights are recognized by names
     untie_weights,  # before the identities that tell of it are gone
     share_parts,  # before parts are folded, which would train apart

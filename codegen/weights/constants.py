@@ -32,6 +32,8 @@ _OF_LAYERS = re.compile(
 )
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 PERSISTENT = "pkg.torch.export.graph_signature.InputSpec.persistent"
+FOLDED_FROM = "pkg.onnxscript.optimizer.folded_from"
+"""Where torch's newer exporter says what a constant was made of."""
 _LONGEST = 4096
 _ARITHMETIC = frozenset(("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub", "Where"))
 _SUMS = _ARITHMETIC | {"FakeQuantize", "QuantizeLinear"}

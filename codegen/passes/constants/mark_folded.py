@@ -20,7 +20,6 @@ from burnish.codegen.weights import constants
 
 _FEW = 8
 """Fewer numbers are sines and cosines by chance."""
-_FROM = "pkg.onnxscript.optimizer.folded_from"
 _FUNCTIONS = (
     "_to_copy abs add alias arange cat ceil clamp clone cos cumsum detach div exp"
     " expand eye floor full index lift_fresh_copy linspace log mul neg ones permute"
@@ -43,7 +42,7 @@ def mark_folded(model: ir.Model, account: Account) -> bool:
             (constants.mark_buffer if keeps else constants.mark)(value)
             account.did("table of sines and cosines", value.name or "")
             changed = True
-        origins = value.metadata_props.get(_FROM)
+        origins = value.metadata_props.get(constants.FOLDED_FROM)
         if origins is None or constants.is_marked(value):
             continue
         if not _is_constant(value, origins):

@@ -24,7 +24,6 @@ from burnish.codegen.program import Level
 from burnish.codegen.scopes import scope_of, write_scope
 from burnish.codegen.weights import constants, origin
 
-_FROM = "pkg.onnxscript.optimizer.folded_from"
 _COUNT = re.compile(r"_\d+$")
 _COPIES = frozenset(("alias", "clone", "contiguous", "detach", "expand", "to"))
 _COPIES |= {"permute", "repeat", "reshape", "squeeze", "transpose", "unsqueeze", "view"}
@@ -48,7 +47,7 @@ def unfold_weights(model: ir.Model, account: Account) -> bool:
     named: dict[str, ir.Value] = {}
     for value in list(model.graph.initializers.values()):
         function = _COUNT.sub("", value.name or "")
-        origins = value.metadata_props.pop(_FROM, "[]")
+        origins = value.metadata_props.pop(constants.FOLDED_FROM, "[]")
         made_of = _parameter(origins, function == _ROWS)
         if made_of is None or constants.is_marked(value) or value.const_value is None:
             continue
@@ -127,7 +126,7 @@ def _unfolded(model: ir.Model, value: ir.Value, name: str, function: str) -> boo
     constants.mark_parameter(weight)
     node = ir.Node("", kind, [weight], name=value.name)
     node.metadata_props.update(users[0].metadata_props if len(users) == 1 else {})
-    _instead(value, node, before=users[0])
+    instead(value, node, before=users[0])
     return True
 
 
@@ -161,7 +160,7 @@ def _recomputed(model: ir.Model, value: ir.Value, weight: ir.Value) -> bool:
     for node in made:
         node.name = value.name
         node.metadata_props.update(users[0].node.metadata_props)
-    _instead(value, *made, before=users[0].node)
+    instead(value, *made, before=users[0].node)
     return True
 
 
@@ -195,11 +194,11 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
     places = g.initializer(model, ir.Value(name=f"{module}_ids"), ids, trains=False)
     node = ir.Node("", "Gather", [weight, places], name=value.name)
     write_scope(node, (*outer, *map(Level, inner)))
-    _instead(value, node, before=users[0])
+    instead(value, node, before=users[0])
     return True
 
 
-def _instead(value: ir.Value, *nodes: ir.Node, before: ir.Node) -> None:
+def instead(value: ir.Value, *nodes: ir.Node, before: ir.Node) -> None:
     """Redirect all readers to the last node's result, placed before one of them."""
     made = nodes[-1].outputs[0]
     made.type, made.shape = value.type, value.shape

@@ -25,6 +25,7 @@ from tests.codegen.passes import test_recurrent_unrolled as unrolled
 from tests.codegen.passes import test_repeats as repeats
 from tests.codegen.passes import test_share_parts as parts
 from tests.codegen.passes import test_spatial_sizes as spatial
+from tests.codegen.passes import test_unfolded as unfolded
 from tests.codegen.passes import test_views as views
 from tests.codegen.passes.forms import form
 from tests.codegen.passes.rules import test_rotary as rotary
@@ -106,6 +107,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
         "() => (p) { p = MatMul(x, m) }", "() => (q) { q = MatMul(x, m) }"
     ),
     "mark_folded": lambda: _folded("add_12", ROW, "full_1", "val_3"),
+    "unfold_offsets": lambda: unfolded.folded(unfolded.biases(1, 4, 1)),
     "unfold_weights": lambda: _folded("exp", ROW, "scale"),
     "untie_weights": _merged,
     "share_parts": lambda: form(parts.STEPS, weights={"b": parts.B}, x="3,2"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.codegen.passes.forms import form
-from tests.harness.source import check_source
+from tests.harness.source import check_source, floats, graph, node
 
 KEY = "pkg.onnxscript.optimizer.folded_from"
 ROW = np.linspace(0.2, 0.7, 4, dtype=np.float32)
@@ -92,3 +93,56 @@ def test_a_matrix_that_an_author_keeps_as_in_and_out_stays_so(by, text):
     source = check_source(model)
     option = ", transposed=True" if by == "pytorch" else ""
     assert f"nn.Linear(4, classes, bias=False{option})" in source
+
+
+def biases(height: int, width: int, heads: int) -> np.ndarray:
+    """Numbers of heads and of offsets in a window, (1, heads, places, places)."""
+    table = floats(2 * height - 1, 2 * width - 1, heads)
+    places = [(row, column) for row in range(height) for column in range(width)]
+    rows = [[(a[0] - b[0], a[1] - b[1]) for b in places] for a in places]
+    numbers = np.array([[table[offset] for offset in row] for row in rows])
+    return numbers.transpose(2, 0, 1)[None]
+
+
+def folded(bias: np.ndarray) -> onnx.ModelProto:
+    """Scores (batch, heads, places, places) plus what an exporter has folded."""
+    nodes = [node("Add", "x onnx::Add_7", "y", "/attn/Add")]
+    made = graph(nodes, {"onnx::Add_7": bias}, x=("batch", *bias.shape[-3:]))
+    made.producer_name = "pytorch"
+    return made
+
+
+READ = "self.relative_position_bias_table[self."
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "rows"), [(2, 2, 9), (3, 4, 35), (4, 3, 35), (1, 5, 9)]
+)
+def test_a_bias_of_offsets_is_a_table(height, width, rows):
+    text = check_source(folded(biases(height, width, 3)), rtol=0)
+    assert READ in text
+    assert f"nn.Param(nn.init.normal(0.02), ({rows}, 3))" in text
+
+
+def test_without_an_axis_of_examples() -> None:
+    assert READ in check_source(folded(biases(2, 3, 2)[0]))
+
+
+ONE_ELSE = biases(2, 2, 2)
+ONE_ELSE[0, 1, 0, 1] += 1
+SLOPES = np.array([0.5, 0.25], np.float32)[:, None, None]
+BIASES = {
+    "one pair differs": ONE_ELSE,
+    "offsets with equal numbers": np.round(biases(3, 3, 1)),
+    "a window of two places": biases(1, 2, 2),
+    "numbers for each example": np.concatenate([biases(2, 2, 2)] * 2),
+}
+
+
+@pytest.mark.parametrize("case", BIASES)
+def test_another_bias_is_a_parameter(case):
+    bias = BIASES[case]
+    nodes = [node("Add", "x onnx::Add_7", "y", "/attn/Add")]
+    made = graph(nodes, {"onnx::Add_7": bias}, x=bias.shape)
+    made.producer_name = "pytorch"
+    assert "relative_position" not in check_source(made)

@@ -9,10 +9,12 @@ import onnx_ir as ir
 from burnish.codegen.passes.constants.mark_folded import _are_angles
 from burnish.codegen.passes.rules.attention.masks import is_low
 from burnish.codegen.passes.rules.attention.product import _scale_attribute
+from burnish.codegen.passes.weights.offsets import _table
 from tests.codegen.passes.forms import form
 from tests.codegen.passes.test_join_slices import unrolled
 from tests.codegen.passes.test_pass_thresholds import GELU
 from tests.codegen.passes.test_recurrent_loops import BOUNDED, loop_over_time
+from tests.codegen.passes.test_unfolded import biases
 from tests.codegen.thresholds.programs import Threshold, generated
 
 
@@ -40,6 +42,8 @@ _SOFT_BELOW_TWO = """b = Constant<value_float=2.0>() c = Constant<value_float=2.
     one = Constant<value_float=1.0>() p = Add(e, one) l = Log(p) s = Div(l, c)
     g = Greater(a, t) y = Where(g, x, s)"""
 
+_NINE = biases(1, 3, 2)
+
 PASSES = (
     Threshold(
         "passes.constants.drop_identities._FAR",
@@ -64,6 +68,12 @@ PASSES = (
         4,
         "two pairs of numbers on the unit circle as a table of positions",
         lambda: _are_angles(ir.tensor(np.array([[0.6, 0.8], [1.0, 0.0]], np.float32))),
+    ),
+    Threshold(
+        "passes.weights.offsets._FEWEST",
+        3,
+        "nine numbers as five offsets between three places",
+        lambda: _table(ir.tensor(_NINE)) is not None,
     ),
     Threshold(
         "passes.rules.activation._LINEAR_FROM",
