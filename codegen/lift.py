@@ -161,9 +161,7 @@ class _Lifter:
         attributes = {a.name: _attribute(a, a.name in arrays) for a in held}
         if node.domain == "":
             outputs = list(node.outputs)
-            parts = host.evaluate(
-                node.op_type, version, inputs, attributes, len(outputs)
-            )
+            parts = host.evaluate(node.op_type, inputs, attributes, len(outputs))
             if parts and not any(map(_fills_a_tensor, parts)):
                 for output, numbers in zip(outputs, parts, strict=False):
                     self._bind_host(output, numbers, scope_of(node))

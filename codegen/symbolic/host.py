@@ -7,7 +7,9 @@ evaluated here when all its inputs are Host values or small known integers.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +61,6 @@ def sizes(value: Expression, start: int = 0, end: int | None = None) -> Host | N
 
 def evaluate(
     op_type: str,
-    version: int,
     inputs: list[Expression | None],
     attributes: dict[str, Any],
     outputs: int = 1,
@@ -68,7 +69,7 @@ def evaluate(
     try:
         if op_type == "Split" and isinstance(inputs[0], Host):
             return _parts(attributes, *map(_as_host, inputs), outputs=outputs)
-        result = _evaluated(op_type, version, inputs, attributes)
+        result = _evaluated(op_type, inputs, attributes)
     except _Symbolic:
         return []
     return [] if result is None or result.array.size > _LONGEST else [result]
@@ -98,7 +99,6 @@ def _parts(
 
 def _evaluated(
     op_type: str,
-    version: int,
     inputs: list[Expression | None],
     attributes: dict[str, Any],
 ) -> Host | None:
@@ -114,10 +114,9 @@ def _evaluated(
     if any(a is None and x is not None for a, x in zip(arrays, inputs, strict=True)):
         return None
     try:
-        result = function(version, attributes, *arrays)
-    except (_Symbolic, ArithmeticError, IndexError, TypeError, ValueError):
+        return function(attributes, *arrays)
+    except (ArithmeticError, IndexError, TypeError, ValueError):
         return None  # the operator's rule reports it
-    return None if result is None or result.array.size > _LONGEST else result
 
 
 def _as_host(value: Expression | None) -> Host | None:
@@ -140,34 +139,35 @@ def _as_host(value: Expression | None) -> Host | None:
 # --- symbolic arithmetic on single numbers ---
 
 
+def _infix(
+    sign: str,
+    fold: Callable[[Any, Any], Any],
+    *,
+    left: object = None,
+    right: object = None,
+) -> Callable[[Expression, Expression], Expression]:
+    """`a sign b`; left, right: the number that changes nothing as that operand."""
+
+    def apply(a: Expression, b: Expression) -> Expression:
+        if isinstance(a, Literal) and isinstance(b, Literal):
+            return _number(fold(a.value, b.value))
+        if isinstance(b, Literal) and b.value == right:
+            return a
+        if isinstance(a, Literal) and a.value == left:
+            return b
+        return BinOp(sign, a, b)
+
+    return apply
+
+
+_sum = _infix("+", operator.add, left=0, right=0)
+_mul = _infix("*", operator.mul, left=1, right=1)
+
+
 def _add(a: Expression, b: Expression) -> Expression:
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return _number(a.value + b.value)
-    if isinstance(b, Literal) and b.value == 0:
-        return a
-    if isinstance(a, Literal) and a.value == 0:
-        return b
-    if isinstance(b, Literal) and b.value < 0:
+    if isinstance(b, Literal) and b.value < 0 and not isinstance(a, Literal):
         return BinOp("-", a, Literal(-b.value))
-    return BinOp("+", a, b)
-
-
-def _sub(a: Expression, b: Expression) -> Expression:
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return _number(a.value - b.value)
-    if isinstance(b, Literal) and b.value == 0:
-        return a
-    return BinOp("-", a, b)
-
-
-def _mul(a: Expression, b: Expression) -> Expression:
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return _number(a.value * b.value)
-    if isinstance(b, Literal) and b.value == 1:
-        return a
-    if isinstance(a, Literal) and a.value == 1:
-        return b
-    return BinOp("*", a, b)
+    return _sum(a, b)
 
 
 def not_negative(x: Expression) -> bool:
@@ -194,16 +194,10 @@ def _integer_div(a: Expression, b: Expression) -> Expression:
     return Call("int", (BinOp("/", a, b),))
 
 
-def _remainder(a: Expression, b: Expression) -> Expression:
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return Literal(a.value % b.value)
-    return BinOp("%", a, b)
-
-
 def _less(a: Expression, b: Expression) -> Expression:
     if isinstance(b, Literal) and b.value <= 0 and not_negative(a):
         return Literal(False)
-    return _infix("<", lambda x, y: x < y)(a, b)
+    return _infix("<", operator.lt)(a, b)
 
 
 def _and(a: Expression, b: Expression) -> Expression:
@@ -218,15 +212,6 @@ def _xor(a: Expression, b: Expression) -> Expression:
         if isinstance(known, Literal):
             return _invert(other) if known.value else other
     raise _Symbolic  # `!=` of two comparisons would be one chain of them
-
-
-def _infix(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
-    def apply(a: Expression, b: Expression) -> Expression:
-        if isinstance(a, Literal) and isinstance(b, Literal):
-            return Literal(fold(a.value, b.value))
-        return BinOp(operator, a, b)
-
-    return apply
 
 
 def _builtin(name: str, fold: Callable[..., Any]) -> Any:
@@ -258,37 +243,35 @@ _Args = Any
 
 
 def _each(function: Callable[..., Expression], dtype: str | None = None) -> Any:
-    def apply(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
+    def apply(attributes: dict[str, Any], *inputs: Host) -> Host:
         return Host(_spread(function, *inputs), dtype or inputs[-1].dtype)
 
     return apply
 
 
-def _each_builtin(name: str, fold: Callable[..., Any], count: int) -> Any:
+def _pairwise(name: str, fold: Callable[..., Any]) -> Any:
+    """`max` or `min` of all inputs, two at a time."""
     function = _builtin(name, fold)
 
-    def apply(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
-        result, dtype = inputs[0], inputs[0].dtype
-        if count == 1:
-            return Host(_spread(function, result), dtype)
-        for other in inputs[1:]:
-            result = Host(_spread(function, result, other), dtype)
-        return result
+    def apply(attributes: dict[str, Any], *inputs: Host) -> Host:
+        return functools.reduce(
+            lambda one, other: Host(_spread(function, one, other), one.dtype), inputs
+        )
 
     return apply
 
 
-def _div(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
+def _div(attributes: dict[str, Any], a: Host, b: Host) -> Host:
     whole = "int" in str(a.dtype)
-    function = _integer_div if whole else _infix("/", lambda x, y: x / y)
+    function = _integer_div if whole else _infix("/", operator.truediv)
     return Host(_spread(function, a, b), a.dtype)
 
 
-def _mod(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
+def _mod(attributes: dict[str, Any], a: Host, b: Host) -> Host:
     """Python's remainder has the divisor's sign, as Mod's has unless `fmod` is set."""
     if attributes.get("fmod", 0):
         raise _Symbolic
-    return Host(_spread(_remainder, a, b), a.dtype)
+    return Host(_spread(_infix("%", operator.mod), a, b), a.dtype)
 
 
 def _integers(value: Host | None) -> list[int] | None:
@@ -318,25 +301,15 @@ def _number(value: Any) -> Literal:
     return Literal(value)
 
 
-def _gather(version: int, attributes: dict[str, Any], data: Host, at: Host) -> Host:
+def _gather(attributes: dict[str, Any], data: Host, at: Host) -> Host:
     where = np.asarray(_integers(at), int).reshape(at.array.shape)
     if where.size * data.array.size > _LONGEST**2:
         raise _Symbolic
     picked = np.take(data.array, where, attributes.get("axis", 0))
-    return Host(_boxed(picked), data.dtype)
-
-
-def _boxed(value: Any) -> np.ndarray:
-    """np.take and indexing return the bare object for rank 0."""
-    if isinstance(value, np.ndarray):
-        return value
-    box = np.empty((), object)
-    box[()] = value
-    return box
+    return Host(np.asarray(picked, object), data.dtype)  # a bare object for rank 0
 
 
 def _slice(
-    version: int,
     attributes: dict[str, Any],
     data: Host,
     starts: Host | None = None,
@@ -358,42 +331,38 @@ def _slice(
     return Host(data.array[tuple(key)], data.dtype)
 
 
-def _concat(version: int, attributes: dict[str, Any], *inputs: Host) -> Host:
+def _concat(attributes: dict[str, Any], *inputs: Host) -> Host:
     joined = np.concatenate([x.array for x in inputs], attributes["axis"])
     return Host(joined, inputs[0].dtype)
 
 
 def _unsqueeze(
-    version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
+    attributes: dict[str, Any], data: Host, axes: Host | None = None
 ) -> Host:
     along = attributes.get("axes") or _integers(axes) or []
     return Host(np.expand_dims(data.array, tuple(along)), data.dtype)
 
 
-def _squeeze(
-    version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
-) -> Host:
+def _squeeze(attributes: dict[str, Any], data: Host, axes: Host | None = None) -> Host:
     along = attributes.get("axes") or _integers(axes)
     return Host(data.array.squeeze(tuple(along) if along else None), data.dtype)
 
 
-def _reshape(version: int, attributes: dict[str, Any], data: Host, to: Host) -> Host:
+def _reshape(attributes: dict[str, Any], data: Host, to: Host) -> Host:
     sizes = _integers(to) or []
     if not attributes.get("allowzero", 0):
         sizes = [n or data.array.shape[i] for i, n in enumerate(sizes)]
     return Host(data.array.reshape(sizes), data.dtype)
 
 
-def _transpose(version: int, attributes: dict[str, Any], data: Host) -> Host:
+def _transpose(attributes: dict[str, Any], data: Host) -> Host:
     return Host(data.array.transpose(attributes.get("perm")), data.dtype)
 
 
 def _reduced(fold: Callable[[np.ndarray], Expression]) -> Any:
     """One size for a list of them: their product, or `min(300, n)`."""
 
-    def apply(
-        version: int, attributes: dict[str, Any], data: Host, axes: Host | None = None
-    ) -> Host:
+    def apply(attributes: dict[str, Any], data: Host, axes: Host | None = None) -> Host:
         of_all = axes is None or not axes.array.size
         kept = of_all and attributes.get("noop_with_empty_axes", 0)
         if data.array.ndim != 1 or kept:
@@ -419,7 +388,7 @@ def _extreme(name: str, fold: Callable[..., Any]) -> Callable[..., Expression]:
 _KINDS = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 11: "float64"}
 
 
-def _cast(version: int, attributes: dict[str, Any], data: Host) -> Host | None:
+def _cast(attributes: dict[str, Any], data: Host) -> Host | None:
     dtype = _KINDS.get(attributes["to"])
     if dtype is None:
         return None
@@ -438,19 +407,8 @@ def _invert(x: Expression) -> Expression:
     return Literal(not x.value) if isinstance(x, Literal) else UnaryOp("not ", x)
 
 
-def _compare(operator: str, fold: Callable[[Any, Any], Any]) -> Any:
-    def apply(version: int, attributes: dict[str, Any], a: Host, b: Host) -> Host:
-        return Host(_spread(_infix(operator, fold), a, b), "bool")
-
-    return apply
-
-
-def _same(version: int, attributes: dict[str, Any], data: Host) -> Host:
-    return data
-
-
 _TABLE: dict[str, Callable[..., Host | None]] = {
-    "Identity": _same,
+    "Identity": lambda attributes, data: data,
     "Gather": _gather,
     "Slice": _slice,
     "Concat": _concat,
@@ -463,23 +421,23 @@ _TABLE: dict[str, Callable[..., Host | None]] = {
     "ReduceMax": _reduced(_extreme("max", max)),
     "Cast": _cast,
     "Add": _each(_add),
-    "Sub": _each(_sub),
+    "Sub": _each(_infix("-", operator.sub, right=0)),
     "Mul": _each(_mul),
     "Div": _div,
     "Mod": _mod,
     "Neg": _each(_negate),
     "Not": _each(_invert),
     "Where": _each(_choose),
-    "Max": _each_builtin("max", max, 2),
-    "Min": _each_builtin("min", min, 2),
-    "Abs": _each_builtin("abs", abs, 1),
-    "Equal": _compare("==", lambda a, b: a == b),
+    "Max": _pairwise("max", max),
+    "Min": _pairwise("min", min),
+    "Abs": _each(_builtin("abs", abs)),
+    "Equal": _each(_infix("==", operator.eq), "bool"),
     "Less": _each(_less, "bool"),
-    "LessOrEqual": _compare("<=", lambda a, b: a <= b),
-    "Greater": _compare(">", lambda a, b: a > b),
-    "GreaterOrEqual": _compare(">=", lambda a, b: a >= b),
+    "LessOrEqual": _each(_infix("<=", operator.le), "bool"),
+    "Greater": _each(_infix(">", operator.gt), "bool"),
+    "GreaterOrEqual": _each(_infix(">=", operator.ge), "bool"),
     "And": _each(_and, "bool"),
-    "Or": _compare("or", lambda a, b: a or b),
+    "Or": _each(_infix("or", operator.or_), "bool"),
     "Xor": _each(_xor, "bool"),
 }
 

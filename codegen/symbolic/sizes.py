@@ -160,31 +160,9 @@ def parse(dim: int | str) -> Size:
     if isinstance(dim, int):
         return Size.number(dim)
     try:
-        return _read(ast.parse(dim.replace("?", _HIDDEN), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _computed(_tree(dim), Size.number, Size.named)
+    except (ValueError, RecursionError):
         return Size.named(dim)
-
-
-def _read(tree: ast.expr) -> Size:
-    match tree:
-        case ast.Constant(value=int() as value) if not isinstance(value, bool):
-            return Size.number(value)
-        case ast.Name(id=name):
-            return Size.named(name.replace(_HIDDEN, "?"))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return Size.number(0) - _read(operand)
-        case ast.BinOp(left=left, op=operator, right=right):
-            a, b = _read(left), _read(right)
-            match operator:
-                case ast.Add():
-                    return a + b
-                case ast.Sub():
-                    return a - b
-                case ast.Mult():
-                    return a * b
-                case ast.FloorDiv():
-                    return a // b
-    raise ValueError(f"no sum of products: {ast.dump(tree)}")
 
 
 def names_in(size: Size) -> set[str]:
@@ -200,7 +178,7 @@ def evaluated(size: Size, sizes: Mapping[str, Any]) -> Any:
     Quotients are rounded down.
     """
     try:
-        return _at(_tree(str(size)), sizes)
+        return _computed(_tree(str(size)), int, sizes.__getitem__)
     except (ArithmeticError, LookupError, ValueError, RecursionError):
         return None
 
@@ -214,17 +192,21 @@ def _tree(text: str) -> ast.expr:
         return ast.Constant(None)
 
 
-def _at(tree: ast.expr, sizes: Mapping[str, Any]) -> Any:
+def _computed(
+    tree: ast.expr, number: Callable[[int], Any], named: Callable[[str], Any]
+) -> Any:
+    """What sums, products and quotients give; number, named: the leaves' values."""
     match tree:
-        case ast.Constant(value=int() as value):
-            return value
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return number(value)
         case ast.Name(id=name):
-            return sizes[name.replace(_HIDDEN, "?")]
+            return named(name.replace(_HIDDEN, "?"))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_at(operand, sizes)
+            return number(0) - _computed(operand, number, named)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            return _ARITHMETIC[type(op)](_at(left, sizes), _at(right, sizes))
-    raise ValueError(f"no arithmetic: {ast.dump(tree)}")
+            one, other = (_computed(side, number, named) for side in (left, right))
+            return _ARITHMETIC[type(op)](one, other)
+    raise ValueError(f"no sum of products: {ast.dump(tree)}")
 
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {

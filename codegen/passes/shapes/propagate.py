@@ -53,7 +53,6 @@ class _Follower:
         self.model = model
         self.context = Context(self._sizes, is_rounded=is_rounded)
         self.account = account
-        self.version = model.opset_imports.get("", 28)
         self.numbers: dict[ir.Value, Host] = {}
         self.names: dict[str, str] = {}
         for value in model.graph.inputs:
@@ -192,10 +191,7 @@ class _Follower:
                 Constant(np.asarray(held.value.numpy())) if is_tensor else held.value
             )
             attributes[held.name] = given
-        version = node.version or self.version
-        made = host.evaluate(
-            node.op_type, version, inputs, attributes, len(node.outputs)
-        )
+        made = host.evaluate(node.op_type, inputs, attributes, len(node.outputs))
         if any(numbers.array.size > _LARGEST for numbers in made):
             return []
         simplest = np.frompyfunc(_simplest, 1, 1)
