@@ -8,7 +8,7 @@ from dataclasses import replace
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.merge.words import renamed
 from burnish.codegen.names.identifier import Identifier, Names
-from burnish.codegen.program import Call, ClassPlan, Plan
+from burnish.codegen.program import Call, ClassPlan, Plan, under
 
 
 def joined(plan: Plan, parts: Mapping[str, Plan]) -> Plan:
@@ -37,22 +37,10 @@ def joined(plan: Plan, parts: Mapping[str, Plan]) -> Plan:
             known[form] = new[each.name]
             classes.append(replace(made, name=new[each.name], is_part=is_top))
         model.members.append((attribute, Call(new[part.classes[-1].name])))
+    weights = (w for name, part in parts.items() for w in under(name, part.weights))
+    tables = (w for name, part in parts.items() for w in under(name, part.tables))
     return Plan(
         [*classes, *inner, model],
-        [
-            *plan.weights,
-            *(
-                (f"{name}.{p}", w)
-                for name, part in parts.items()
-                for p, w in part.weights
-            ),
-        ],
-        [
-            *plan.tables,
-            *(
-                (f"{name}.{p}", w)
-                for name, part in parts.items()
-                for p, w in part.tables
-            ),
-        ],
+        [*plan.weights, *weights],
+        [*plan.tables, *tables],
     )

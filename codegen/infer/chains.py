@@ -8,7 +8,14 @@ from itertools import pairwise
 
 from burnish.codegen.arrange.classes.members import alike
 from burnish.codegen.infer.parts import Form, Part
-from burnish.codegen.program import Call, Expression, ListOrTuple, Literal, Repeat
+from burnish.codegen.program import (
+    Call,
+    Expression,
+    ListOrTuple,
+    Literal,
+    Repeat,
+    under,
+)
 
 _APART = re.compile(r"expert|head|branch|classifiers|convs$")
 """Lists under such names hold things side by side."""
@@ -21,11 +28,7 @@ def joined(name: str, parts: dict[int, Part]) -> Part:
     has: so the rest is one. Equal parts are a list, which also runs from the first to
     the last where their features fit.
     """
-    weights = [
-        (f"{number}.{path}", weight)
-        for number, part in parts.items()
-        for path, weight in part.weights
-    ]
+    weights = [w for number, part in parts.items() for w in under(number, part.weights)]
     parts = _open_ended(parts)
     every = list(parts.values())
     whole = list(parts) == list(range(len(parts)))
@@ -38,10 +41,7 @@ def joined(name: str, parts: dict[int, Part]) -> Part:
     if simple and (runs or not whole):
         made = Call("nn.Sequential", tuple(_filled(parts)))
         return Part(made, "module", weights, every[0].takes, every[-1].gives)
-    if whole:
-        return Part(ListOrTuple(tuple(part.made for part in every)), "loose", weights)
-    items = tuple(_filled(parts))
-    return Part(ListOrTuple(items), "loose", weights)
+    return Part(ListOrTuple(tuple(_filled(parts))), "loose", weights)
 
 
 def _open_ended(parts: dict[int, Part]) -> dict[int, Part]:

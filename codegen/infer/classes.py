@@ -29,6 +29,7 @@ from burnish.codegen.program import (
     Value,
     Weight,
     callee,
+    under,
 )
 
 
@@ -79,7 +80,7 @@ class Classes:
         for name, child in node.children.items():
             part = self._part(child)
             made[name] = part.made
-            weights += [(f"{name}.{path}", each) for path, each in part.weights]
+            weights += under(name, part.weights)
         if list(made) == [str(n) for n in range(len(made))]:
             return Part(ListOrTuple(tuple(made.values())), "loose", weights)
         return Part(Keyed(tuple(made.items())), "loose", weights)
@@ -103,7 +104,7 @@ class Classes:
         parts = {called[key]: self._part(child) for key, child in node.children.items()}
         for attribute, part in parts.items():
             members.append((attribute, part.made))
-            weights += [(f"{attribute}.{path}", each) for path, each in part.weights]
+            weights += under(attribute, part.weights)
         inputs, block = forward(parts, bare, is_model)
         return ClassPlan(name, members, inputs, block), weights
 

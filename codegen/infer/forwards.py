@@ -20,11 +20,11 @@ from burnish.codegen.program import (
     Call,
     Expression,
     Literal,
-    Loop,
     ModuleCall,
     SelfAttr,
     Statement,
     Value,
+    called_in_turn,
 )
 
 _QKV = (
@@ -141,20 +141,10 @@ def _follows(one: Part, other: Part) -> bool:
 
 
 def _loop(writer: _Writer, own: SelfAttr, name: str) -> None:
-    item, carried, result = Value(_item(name)), Value("x"), Value("x")
-    body = Block([Assign((result,), (), ModuleCall(item, (carried,)))], [result])
-    after = Value("x")
-    writer.statements.append(
-        Loop(
-            (after,),
-            items=own,
-            index=item,
-            carried=(carried,),
-            initial=(writer.x,),
-            body=body,
-        )
-    )
-    writer.x = after
+    end = Value("x")
+    item = Value(_item(name))
+    writer.statements.append(called_in_turn(own, item, (writer.x,), 0, end))
+    writer.x = end
 
 
 def _item(name: str) -> str:

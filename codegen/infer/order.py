@@ -11,8 +11,18 @@ import re
 from burnish.codegen.infer.layers.chaining import in_chain
 from burnish.codegen.infer.tree import Node, is_number
 
-_FIRST = re.compile(r"(.*_)?(stem|patch_embed|embed\w*|emb|wte|tok\w*|inputs?\w*)$")
-_SECOND = re.compile(r"(wpe|pos\w*|.*position\w*)$")
+_STAGES = (
+    (re.compile(r"(wpe|pos\w*|.*position\w*)$"), 2),
+    (re.compile(r"(.*_)?(stem|patch_embed|embed\w*|emb|wte|tok\w*|inputs?\w*)$"), 1),
+    (re.compile(r"encoder$"), 2),
+    (re.compile(r"(ln_f|norm|.*final\w*|post\w*)$"), 4),
+    (
+        re.compile(
+            r"(.*_)?(head\w*|fc|classifier|logits|lm_head|out_?conv|outc|pooler)$"
+        ),
+        5,
+    ),
+)
 _MIDDLE = (
     (re.compile(r"(c_attn|q|k|v|q_proj|k_proj|v_proj|query|key|value)$"), 0),
     (re.compile(r"(gate\w*|up\w*|fc_?in|c_fc|w1|fc1|lin1|linear1|wi\w*)$"), 1),
@@ -20,10 +30,6 @@ _MIDDLE = (
     (re.compile(r"(down\w*|fc_?out|w2|fc2|lin2|linear2|wo)$"), 3),
     (re.compile(r"(o|o_proj|c_proj|out|out_proj|proj|output|dense)$"), 4),
 )
-_LAST = re.compile(
-    r"(.*_)?(head\w*|fc|classifier|logits|lm_head|out_?conv|outc|pooler)$"
-)
-_CLOSING = re.compile(r"(ln_f|norm|.*final\w*|post\w*)$")
 _COUNT = re.compile(r"(\d+)$")
 
 
@@ -37,17 +43,7 @@ def in_use_order(root: Node) -> None:
 
 def _place(node: Node) -> tuple[object, ...]:
     name = node.name.lower()
-    stage = 3
-    if _SECOND.match(name):
-        stage = 2
-    elif _FIRST.match(name):
-        stage = 1
-    elif name == "encoder":
-        stage = 2
-    elif _CLOSING.match(name):
-        stage = 4
-    elif _LAST.match(name):
-        stage = 5
+    stage = next((place for word, place in _STAGES if word.match(name)), 3)
     found = _COUNT.search(name)
     role = next((place for word, place in _MIDDLE if word.match(name)), 2)
     number = int(found[1]) if found and role == 2 else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -56,12 +57,9 @@ def layer(leaf: Leaf, tensors: dict[str, LazyTensor]) -> Part:
     made = Call(kind, tuple(map(Literal, leaf.args)), named)
     weights = [(name, weight(name, tensor)) for name, tensor in tensors.items()]
     for name in leaf.missing:
-        weights.append((name, Weight(name, "int64", (), _zero, trained=False)))
+        zero = partial(np.zeros, (), np.int64)
+        weights.append((name, Weight(name, "int64", (), zero, trained=False)))
     return Part(made, "module", weights, leaf.takes, leaf.gives, leaf)
-
-
-def _zero() -> np.ndarray:
-    return np.zeros((), np.int64)
 
 
 def weight(name: str, tensor: LazyTensor) -> Weight:

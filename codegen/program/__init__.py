@@ -46,9 +46,11 @@ from burnish.codegen.program.plan import ClassPlan as ClassPlan
 from burnish.codegen.program.plan import Plan as Plan
 from burnish.codegen.program.plan import Program as Program
 from burnish.codegen.program.plan import called_by as called_by
+from burnish.codegen.program.plan import called_in_turn as called_in_turn
 from burnish.codegen.program.plan import callee as callee
 from burnish.codegen.program.plan import contained as contained
 from burnish.codegen.program.plan import held as held
+from burnish.codegen.program.plan import under as under
 from burnish.codegen.program.pruning import pruned as pruned
 from burnish.codegen.program.statements import Assign as Assign
 from burnish.codegen.program.statements import Block as Block

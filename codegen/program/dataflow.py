@@ -79,19 +79,12 @@ class Flow:
     """
 
     def __init__(self, block: Block):
-        self.results: set[Value] = set()
-        self.reads: dict[Statement, list[Value]] = {}
-        self.maker: dict[Value, Statement] = {}
+        self.results = set(values_in(block.results))
+        self.reads = {s: list(dict.fromkeys(operands(s))) for s in block.statements}
+        self.maker = {t: s for s in block.statements for t in s.targets}
         self.readers: dict[Value, list[Statement]] = {}
-        self.add(block)
-
-    def add(self, block: Block) -> None:
-        """Record another block: one inside a statement of the first."""
-        self.results.update(values_in(block.results))
-        for statement in block.statements:
-            self.reads[statement] = list(dict.fromkeys(operands(statement)))
-            self.maker.update(dict.fromkeys(statement.targets, statement))
-            for value in self.reads[statement]:
+        for statement, read in self.reads.items():
+            for value in read:
                 self.readers.setdefault(value, []).append(statement)
 
     def makers(self, statement: Statement) -> list[Statement]:
@@ -102,6 +95,12 @@ class Flow:
     def readers_of(self, statement: Statement) -> list[Statement]:
         """The statements that read what a statement defines."""
         return [r for target in statement.targets for r in self.readers.get(target, ())]
+
+    def only_reader(self, statement: Statement) -> Statement | None:
+        """The one statement that reads what a statement defines, and nothing else."""
+        readers = {*self.readers_of(statement)}
+        ends = not self.results.isdisjoint(statement.targets)
+        return readers.pop() if len(readers) == 1 and not ends else None
 
     def is_read_outside(self, value: Value, inside: set[Statement]) -> bool:
         """Whether a value is a result, or read by a statement that is not `inside`."""

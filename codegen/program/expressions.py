@@ -15,7 +15,6 @@ class Call(Expression):
     function: str
     args: tuple[Expression, ...] = ()
     options: tuple[tuple[str, Expression], ...] = ()
-    parts = ("args", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,6 @@ class Method(Expression):
     name: str
     args: tuple[Expression, ...] = ()
     options: tuple[tuple[str, Expression], ...] = ()
-    parts = ("target", "args", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +46,6 @@ class Attribute(Expression):
 
     target: Expression
     name: str
-    parts = ("target",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,6 @@ class BinOp(Expression):
     operator: str
     left: Expression
     right: Expression
-    parts = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +63,6 @@ class UnaryOp(Expression):
 
     operator: str
     operand: Expression
-    parts = ("operand",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +72,6 @@ class Conditional(Expression):
     then: Expression
     condition: Expression
     otherwise: Expression
-    parts = ("then", "condition", "otherwise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +80,6 @@ class ListOrTuple(Expression):
 
     items: tuple[Expression, ...]
     brackets: str = "[]"
-    parts = ("items",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +87,6 @@ class Keyed(Expression):
     """A dict with strings for keys: `{"a": b}`."""
 
     items: tuple[tuple[str, Expression], ...]
-    parts = ("items",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +96,6 @@ class Slice(Expression):
     start: Expression | None = None
     stop: Expression | None = None
     step: Expression | None = None
-    parts = ("start", "stop", "step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +104,6 @@ class Subscript(Expression):
 
     target: Expression
     keys: tuple[Expression, ...]
-    parts = ("target", "keys")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +119,6 @@ class Layer(Expression):
     options: dict[str, Any]
     weights: dict[str, Weight]
     inputs: tuple[Expression, ...]
-    parts = ("inputs",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +135,6 @@ class ModuleCall(Expression):
     target: Expression
     inputs: tuple[Expression, ...]
     options: tuple[tuple[str, Expression], ...] = ()
-    parts = ("target", "inputs", "options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +143,6 @@ class Numbered(Expression):
 
     stem: str
     index: Expression
-    parts = ("index",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,4 +157,3 @@ class Repeat(Expression):
     count: Expression
     name: Numbered | None = None
     fixed: bool = False
-    parts = ("item", "count")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import get_annotations
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -22,6 +23,10 @@ class Expression:
     shape: Shape | None = None
     #: The fields with expressions: one, none, a tuple, or pairs of a name and one.
     parts: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = get_annotations(cls).items()
+        cls.parts = (*cls.parts, *(name for name, kind in own if "Expression" in kind))
 
     def children(self) -> tuple[Expression, ...]:
         if not self.parts:  # most are leaves

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -12,12 +12,20 @@ from burnish.codegen.program.expressions import (
     Call,
     ListOrTuple,
     Method,
+    ModuleCall,
     Repeat,
     UnaryOp,
 )
-from burnish.codegen.program.leaves import Expression, Shape, Value, Weight, walk
+from burnish.codegen.program.leaves import (
+    Change,
+    Expression,
+    Shape,
+    Value,
+    Weight,
+    walk,
+)
 from burnish.codegen.program.printed import printed
-from burnish.codegen.program.statements import Block
+from burnish.codegen.program.statements import Assign, Block, Loop
 
 
 @dataclass(eq=False)
@@ -71,6 +79,11 @@ class ClassPlan:
     words: list[str] = field(default_factory=list)
     is_part: bool = False
 
+    def changed(self, member: str, change: Change) -> ClassPlan:
+        """The class with another constructor for a member."""
+        members = [(n, change(m) if n == member else m) for n, m in self.members]
+        return replace(self, members=members)
+
     def calls(self) -> list[str]:
         """The functions and classes that its constructor calls, each once."""
         return called_by(made for _, made in self.members)
@@ -80,6 +93,29 @@ def called_by(constructors: Iterable[Expression]) -> list[str]:
     """The functions and classes that constructors call, each once, in order."""
     parts = chain.from_iterable(map(walk, constructors))
     return list(dict.fromkeys(e.function for e in parts if isinstance(e, Call)))
+
+
+def called_in_turn(
+    items: Expression, item: Value, inputs: Sequence[Expression], place: int, end: Value
+) -> Loop:
+    """`for item in items: x = item(x)`, where x is one of the inputs.
+
+    place: of x among them. end: the last x.
+    """
+    carried, made = replace(end, hint="x"), replace(end, hint="x")
+    given = (*inputs[:place], carried, *inputs[place + 1 :])
+    body = Block([Assign((made,), (), ModuleCall(item, given))], [made])
+    initial = (inputs[place],)
+    return Loop(
+        (end,), items=items, index=item, carried=(carried,), initial=initial, body=body
+    )
+
+
+def under(
+    name: object, weights: Iterable[tuple[str, Weight]]
+) -> list[tuple[str, Weight]]:
+    """The weights of an attribute, by their paths from the attribute's owner."""
+    return [(f"{name}.{path}", weight) for path, weight in weights]
 
 
 def contained(root: ClassPlan, known: Mapping[str, ClassPlan]) -> list[ClassPlan]:

@@ -33,7 +33,6 @@ from burnish.codegen.arrange.classes.branches import are_twins, entered, names_o
 from burnish.codegen.arrange.classes.class_table import ClassTable
 from burnish.codegen.arrange.classes.containers import (
     as_loop,
-    as_named_sequential,
     as_sequential,
 )
 from burnish.codegen.arrange.classes.explain import Reasons, no_chain, no_loop
@@ -88,9 +87,11 @@ from burnish.codegen.program import (
     every_expression,
     held,
     pruned,
+    under,
 )
 from burnish.codegen.weights.sharing import tied
 
+K = TypeVar("K")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -265,9 +266,9 @@ class Builder:
         uses = Counter(free_weights(statements_of(group)))
         home = path_of(min((s.scope for s in statements_of(group)), key=len))
         body = self._body(group.items, list(outputs), uses, local, home, extends)
-        values = [*inputs, *body.outside.values()]
         declared = "" if group.level.kind in LISTS else group.level.kind
         kind = Identifier.class_name(class_word(declared) if declared else word)
+        values = [*inputs, *body.outside.values()]
         plan = body.members.plan(kind, values, body.block)
         plan.contract = contract(values, outputs)
         with_lengths(plan)
@@ -289,11 +290,7 @@ class Builder:
             if isinstance(child, Group)
         }
         made = Keyed(tuple((key, part.constructor) for key, part in parts.items()))
-        weights = [
-            (f"{key}.{path}", weight)
-            for key, part in parts.items()
-            for path, weight in part.weights
-        ]
+        weights = [w for key, part in parts.items() for w in under(key, part.weights)]
         own = body.members.add(name, Call("nn.ModuleDict", (made,)), weights)
         body.notes += [note for part in parts.values() for note in part.notes]
         return [part.call(SelfAttr((*own.path, key))) for key, part in parts.items()]
@@ -368,12 +365,10 @@ class Builder:
             name: self._part(c, class_word(name))
             for name, c in zip(names, children, strict=True)
         }
-        whole = {n: p for n, p in parts.items() if isinstance(p, Submodule)}
-        if len(whole) < len(parts) or not self.interfaces.is_chain(
-            list(whole.values())
-        ):
+        whole = _all_modules(parts)
+        if not whole or not self.interfaces.is_chain(list(whole.values())):
             return None
-        return as_named_sequential(whole)
+        return as_sequential(whole)
 
     def _item_name(self, group: Group) -> str:
         """An item's name: a layer's from its weights, else the scope's."""
@@ -391,8 +386,7 @@ class Builder:
         if len(children) < len(group.items):
             return self._numbered(group, body)
         parts = self._parts(children, class_word(name))
-        whole = {n: p for n, p in parts.items() if isinstance(p, Submodule)}
-        if len(whole) == len(parts):
+        if whole := _all_modules(parts):
             entries = {n: (part.constructor, part.weights) for n, part in whole.items()}
             chain = list(whole.values())
             if self.interfaces.is_chain(chain):
@@ -444,11 +438,8 @@ class Builder:
             children = dict(numbered(child))
             if len(children) < len(child.items):
                 return declined
-            parts = self._parts(children, word)
-            whole = {n: p for n, p in parts.items() if isinstance(p, Submodule)}
-            if len(whole) < len(parts):
-                return declined
-            if self.interfaces.is_chain(list(whole.values())):
+            whole = _all_modules(self._parts(children, word))
+            if whole and self.interfaces.is_chain(list(whole.values())):
                 return as_sequential(whole) or declined
             return declined
         return self._made(child, word)
@@ -477,6 +468,12 @@ class Builder:
         own = body.members.place(name, number, part.constructor, part.weights)
         body.notes += part.notes
         return part.calls(own)
+
+
+def _all_modules(parts: Mapping[K, Submodule | Declined]) -> dict[K, Submodule]:
+    """The parts where each of them is a module, else none."""
+    whole = {n: part for n, part in parts.items() if isinstance(part, Submodule)}
+    return whole if len(whole) == len(parts) else {}
 
 
 def _without_twins(names: Mapping[int, str], block: Block) -> dict[int, str]:

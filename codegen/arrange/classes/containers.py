@@ -7,45 +7,39 @@ from typing import Any
 
 from burnish.codegen.arrange.classes.as_layer import Submodule
 from burnish.codegen.program import (
-    Assign,
-    Block,
     Call,
     Keyed,
-    Loop,
-    ModuleCall,
     SelfAttr,
     Statement,
     Value,
+    called_in_turn,
     callee,
+    under,
 )
 
 
-def as_sequential(parts: dict[int, Submodule]) -> Submodule | None:
-    """A chain of one-input modules as `nn.Sequential`; gaps become identities."""
-    chain = list(parts.values())
-    if list(parts) != sorted(parts) or any(len(part.inputs) != 1 for part in chain):
-        return None
-    filled = [
-        parts[n].constructor if n in parts else Call("nn.Identity")
-        for n in range(max(parts) + 1)
-    ]
-    return _chained(Call("nn.Sequential", tuple(filled)), parts)
+def as_sequential(parts: Mapping[Any, Submodule]) -> Submodule | None:
+    """A chain of one-input modules as `nn.Sequential`, by their numbers or names.
 
-
-def as_named_sequential(parts: dict[str, Submodule]) -> Submodule | None:
-    """A chain of one-input modules as `nn.Sequential({"name": ...})`."""
+    Missing numbers become identities.
+    """
     chain = list(parts.values())
     if any(len(part.inputs) != 1 for part in chain):
         return None
-    named = Keyed(tuple((name, part.constructor) for name, part in parts.items()))
-    return _chained(Call("nn.Sequential", (named,)), parts)
-
-
-def _chained(made: Call, parts: Mapping[Any, Submodule]) -> Submodule:
-    chain = list(parts.values())
+    if all(isinstance(name, str) for name in parts):
+        items = tuple((name, part.constructor) for name, part in parts.items())
+        made = Call("nn.Sequential", (Keyed(items),))
+    elif list(parts) != sorted(parts):
+        return None
+    else:
+        filled = [
+            parts[n].constructor if n in parts else Call("nn.Identity")
+            for n in range(max(parts) + 1)
+        ]
+        made = Call("nn.Sequential", tuple(filled))
     return Submodule(
         made,
-        [(f"{n}.{path}", w) for n, part in parts.items() for path, w in part.weights],
+        [held for n, part in parts.items() for held in under(n, part.weights)],
         chain[0].inputs,
         chain[-1].outputs,
         set().union(*(part.statements for part in chain)),
@@ -71,20 +65,5 @@ def as_loop(
         if callee(part.constructor) != kind or list(part.inputs) != expected:
             return None
 
-    def loop(own: SelfAttr) -> Statement:
-        item = Value(singular)
-        carried = Value("x", first.outputs[0].dtype, first.outputs[0].shape)
-        inputs = list(rolling)
-        inputs[place] = carried
-        result = Value("x", carried.dtype, carried.shape)
-        body = Block([Assign((result,), (), ModuleCall(item, tuple(inputs)))], [result])
-        return Loop(
-            chain[-1].outputs,
-            items=own,
-            index=item,
-            carried=(carried,),
-            initial=(rolling[place],),
-            body=body,
-        )
-
-    return loop
+    item, end = Value(singular), chain[-1].outputs[0]
+    return lambda own: called_in_turn(own, item, rolling, place, end)

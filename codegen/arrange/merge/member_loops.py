@@ -135,11 +135,8 @@ def _row(family: _Family) -> Row:
 
 def _made(plan: ClassPlan, family: _Family) -> ClassPlan:
     """The class whose list is made by one expression, where it can be."""
-    members = [
-        (n, family.made() if family.alike and n == family.stem else m)
-        for n, m in plan.members
-    ]
-    return replace(plan, members=members)
+    made = family.made()
+    return plan.changed(family.stem, lambda _: made) if family.alike else plan
 
 
 def as_sequential(plan: ClassPlan) -> Call | None:
@@ -209,11 +206,9 @@ def _counted(block: Block) -> set[str | int]:
 
 def _fixed(plan: ClassPlan, name: str) -> ClassPlan:
     """The class with a list's length as fixed: its items are called one by one."""
-    members = [
-        (n, replace(m, fixed=True) if n == name and isinstance(m, Repeat) else m)
-        for n, m in plan.members
-    ]
-    return replace(plan, members=members)
+    return plan.changed(
+        name, lambda m: replace(m, fixed=True) if isinstance(m, Repeat) else m
+    )
 
 
 def _whole(plan: ClassPlan) -> _Family | None:

@@ -78,13 +78,10 @@ class _Row:
         if place is None or (new := self._extended(str(others[0]), place)) is None:
             return None
         statements = _in_row(self.plan.block, row, place)
-        made = [items.items[0], *(_renamed(item, new) for item in items.items[1:])]
-        members = [
-            (name, ListOrTuple(tuple(made)) if name == self.attribute else member)
-            for name, member in self.plan.members
-        ]
+        made = (items.items[0], *(_renamed(item, new) for item in items.items[1:]))
+        plan = self.plan.changed(self.attribute, lambda _: ListOrTuple(made))
         block = Block(statements, self.plan.block.results)
-        self.known[self.plan.name] = replace(self.plan, members=members, block=block)
+        self.known[self.plan.name] = replace(plan, block=block)
         return self.known
 
     def _place(self, first: str, row: list[Assign]) -> _Place | None:
@@ -233,14 +230,13 @@ def _part(plan: ClassPlan, path: Path) -> Expression | None:
 
 def _with_part(plan: ClassPlan, path: Path, name: str) -> list[tuple[str, Expression]]:
     """The members with another class for this item."""
-    members = dict(plan.members)
-    made = members[str(path[0])]
-    if len(path) == 2 and isinstance(made, ListOrTuple):
-        items = [
-            _renamed(item, name) if i == path[1] else item
-            for i, item in enumerate(made.items)
-        ]
-        members[str(path[0])] = ListOrTuple(tuple(items))
-    else:
-        members[str(path[0])] = _renamed(made, name)
-    return list(members.items())
+
+    def change(made: Expression) -> Expression:
+        if len(path) < 2 or not isinstance(made, ListOrTuple):
+            return _renamed(made, name)
+        items = enumerate(made.items)
+        return ListOrTuple(
+            tuple(_renamed(e, name) if i == path[1] else e for i, e in items)
+        )
+
+    return plan.changed(str(path[0]), change).members

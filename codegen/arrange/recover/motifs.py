@@ -17,6 +17,7 @@ from burnish.codegen.arrange.recover.excitation import excitations
 from burnish.codegen.arrange.recover.layer_roles import is_conv
 from burnish.codegen.arrange.recover.segments import (
     Segment,
+    absorbed,
     dense,
     expression,
     layers_of,
@@ -24,7 +25,7 @@ from burnish.codegen.arrange.recover.segments import (
 )
 from burnish.codegen.arrange.scopes.group_kind import conv_word
 from burnish.codegen.ops import Trait, functions
-from burnish.codegen.program import Assign, Flow, Layer, Level, Statement, callee
+from burnish.codegen.program import Flow, Layer, Level, Statement, callee
 
 _ACTIVATIONS = functions(Trait.ACTIVATION) | {"ops.sigmoid", "ops.tanh"}
 _COUNTED = re.compile(r"conv\d*")
@@ -44,10 +45,10 @@ def conv_block(statement: Statement, flow: Flow) -> list[Statement]:
     layer = expression(statement)
     if not isinstance(layer, Layer) or not is_conv(layer):
         return []
-    norm = _only_reader(statement, flow)
+    norm = flow.only_reader(statement)
     if norm is None or not _is_batch_norm(norm):
         return []
-    act = _only_reader(norm, flow)
+    act = flow.only_reader(norm)
     if act is None or callee(expression(act)) not in _ACTIVATIONS:
         return [statement, norm]
     return [statement, norm, act]
@@ -74,21 +75,15 @@ def block_kind(block: Sequence[Statement]) -> str:
 
 def with_norms(segments: Iterable[Segment]) -> list[Segment]:
     """A batch norm of its own belongs to the convolution right before it."""
-    kept: list[Segment] = []
-    for segment in segments:
-        before = kept[-1].statements if kept else []
-        if (
-            before
-            and _is_batch_norm(segment.statements[0])
+    return absorbed(
+        segments,
+        lambda before, segment: (
+            _is_batch_norm(segment.statements[0])
             and not segment.weight
-            and sum(map(dense, before)) == 1
-            and any(map(is_conv, layers_of(before[-1])))
-        ):
-            kept[-1].statements += segment.statements
-            kept[-1].exit = segment.exit
-        else:
-            kept.append(segment)
-    return kept
+            and sum(map(dense, before.statements)) == 1
+            and any(map(is_conv, layers_of(before.statements[-1])))
+        ),
+    )
 
 
 def joined(segments: Sequence[Segment], flow: Flow) -> list[Segment]:
@@ -162,16 +157,6 @@ def _is_chain(segment: Segment, flow: Flow) -> bool:
 def _is_batch_norm(statement: Statement) -> bool:
     made = expression(statement)
     return isinstance(made, Layer) and made.kind.startswith("BatchNorm")
-
-
-def _only_reader(statement: Statement, flow: Flow) -> Statement | None:
-    """What reads a statement's only value, where it is one statement."""
-    if not isinstance(statement, Assign) or len(statement.targets) != 1:
-        return None
-    if not flow.results.isdisjoint(statement.targets):
-        return None
-    readers = list(dict.fromkeys(flow.readers_of(statement)))
-    return readers[0] if len(readers) == 1 else None
 
 
 def count_blocks(statements: Sequence[Statement], names: dict[int, str]) -> None:

@@ -9,7 +9,7 @@ sum to which each part adds (WaveNet's skips).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -39,6 +39,20 @@ class Segment:
     entry: Value | None = None
     exit: Value | None = None
     weight: int = 0
+
+
+def absorbed(
+    segments: Iterable[Segment], belongs: Callable[[Segment, Segment], bool]
+) -> list[Segment]:
+    """The segments; one that belongs to the segment before it is a part of that."""
+    kept: list[Segment] = []
+    for segment in segments:
+        if kept and belongs(kept[-1], segment):
+            kept[-1].statements += segment.statements
+            kept[-1].exit = segment.exit
+        else:
+            kept.append(segment)
+    return kept
 
 
 class Cuts:
@@ -74,14 +88,18 @@ class Cuts:
             behind.append(count)
         begins: dict[int, list[Value]] = defaultdict(list)
         ends: dict[int, list[Value]] = defaultdict(list)
+
+        def note(value: Value, start: int, last: int) -> None:
+            if last > start and behind[last] - behind[start] <= reach:
+                begins[start].append(value)
+                ends[last].append(value)
+
         for statement in self.heavy:
             start = place[statement]
             for value in statement.targets:
                 readers = self.flow.readers.get(value, ())
                 last = max((place.get(s, -1) for s in readers), default=-1)
-                if last > start and behind[last] - behind[start] <= reach:
-                    begins[start].append(value)
-                    ends[last].append(value)
+                note(value, start, last)
         made: list[Segment] = []
         live: dict[Value, None] = {}
         entries: dict[int, Value] = {}
@@ -90,9 +108,7 @@ class Cuts:
             start, last = min(read), max(read)
             if value in self.entering:
                 entries[start] = value
-                if last > start and behind[last] - behind[start] <= reach:
-                    begins[start].append(value)
-                    ends[last].append(value)
+                note(value, start, last)
             elif last > 0 and behind[last] <= reach:
                 live[value] = None
                 ends[last].append(value)

@@ -26,7 +26,7 @@ from burnish.codegen.arrange.recover.motifs import (
     with_norms,
 )
 from burnish.codegen.arrange.recover.regions import Regions
-from burnish.codegen.arrange.recover.segments import Cuts, Segment
+from burnish.codegen.arrange.recover.segments import Cuts, Segment, absorbed
 from burnish.codegen.arrange.scopes.grouping import holds_weights, weights_of
 from burnish.codegen.program import Flow, Statement, Value
 
@@ -207,15 +207,12 @@ def _parts(segments: list[Segment], flow: Flow) -> list[Segment]:
 
 def _trimmed(segments: list[Segment]) -> list[Segment]:
     """Activations and the like belong to the segment before them."""
-    kept: list[Segment] = []
-    for segment in segments:
-        plain = not any(map(holds_weights, segment.statements))
-        if kept and plain and _sizes(segment.entry) == _sizes(segment.exit):
-            kept[-1].statements += segment.statements
-            kept[-1].exit = segment.exit
-        else:
-            kept.append(segment)
-    return kept
+    return absorbed(
+        segments,
+        lambda _, segment: (
+            not _holds(segment) and _sizes(segment.entry) == _sizes(segment.exit)
+        ),
+    )
 
 
 def _sizes(value: Value | None) -> tuple[object, ...]:

@@ -21,19 +21,13 @@ def place_by_biases(statements: Sequence[Statement], flow: Flow) -> None:
         if statement.scope or not _is_product(statement):
             continue
         chain = [statement]
-        while (reader := _only_reader(chain[-1], flow)) is not None:
+        while (reader := flow.only_reader(chain[-1])) is not None:
             chain.append(reader)
             if not any(map(_rounds, leaves(reader))):
                 break
         if scope := _of_bias(chain[-1]):
             for each in chain:
                 each.scope = each.scope or scope
-
-
-def _only_reader(statement: Statement, flow: Flow) -> Statement | None:
-    readers = {*flow.readers_of(statement)}
-    ends = any(target in flow.results for target in statement.targets)
-    return readers.pop() if len(readers) == 1 and not ends else None
 
 
 def _is_product(statement: Statement) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from burnish.codegen.infer.layers.leaves import EMBEDS, is_named_transposed, shape
 from burnish.codegen.infer.tree import Node
@@ -89,9 +90,7 @@ def _conv(
     back = Reading(first, second, turned=True, cost=_TURNED)
     if bias and bias[0] != first:
         return (Reading(first, bias[0], turned=True),)
-    if first == second:
-        return (plain,)
-    if bias:
+    if first == second or bias:
         return (plain,)
     if is_named_transposed(node):
         plain = Reading(second, first, step=second, cost=_NAMED)
@@ -100,30 +99,23 @@ def _conv(
 
 def chained(row: Sequence[Node]) -> tuple[float, list[Reading]]:
     """The best reading of every layer of a row, and the cost of all of them."""
-    best: list[tuple[float, list[Reading]]] = [(0.0, [])]
+    best: list[tuple[float, list[Reading]]] = [(0.0, [*_OPEN])]
     for node in row:
         best = [
             min(
                 (
                     (
-                        cost + reading.cost + reading.behind(_given(path)),
+                        cost + reading.cost + reading.behind(path[-1].gives),
                         [*path, reading],
                     )
                     for cost, path in best
                 ),
-                key=_cost,
+                key=itemgetter(0),
             )
             for reading in readings(node)
         ]
-    return min(best, key=_cost)
-
-
-def _cost(found: tuple[float, list[Reading]]) -> float:
-    return found[0]
-
-
-def _given(path: list[Reading]) -> int | None:
-    return path[-1].gives if path else None
+    cost, (_, *found) = min(best, key=itemgetter(0))
+    return cost, found
 
 
 def turned(row: Sequence[Node]) -> frozenset[Node]:
@@ -144,7 +136,7 @@ def in_chain(row: Sequence[Node]) -> list[Node]:
     while cost >= 1:
         found, moved = min(
             ((chained(each)[0], each) for each in _moves(order)),
-            key=lambda one: one[0],
+            key=itemgetter(0),
             default=(cost, order),
         )
         if found > cost - 0.5:

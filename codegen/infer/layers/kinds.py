@@ -52,8 +52,9 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
         if rule is None:
             continue
         after = nodes[place + 1][0] if place + 1 < len(nodes) else None
-        beside = last is not None and _beside(last, node)
-        around = Around(
+        around = node.path.rpartition(".")[0]
+        beside = last is not None and last.path.rpartition(".")[0] == around
+        context = Around(
             before,
             after,
             chained and beside,
@@ -64,7 +65,7 @@ def layers(root: Node, doubt: Doubt) -> dict[Node, Leaf]:
             facts,
             doubt,
         )
-        leaf = rule(node, around)
+        leaf = rule(node, context)
         if leaf is None:
             continue
         found[node] = leaf
@@ -83,10 +84,6 @@ def _tops(root: Node, chained: bool = False) -> Iterator[tuple[Node, bool]]:
             return
     for child in root.children.values():
         yield from _tops(child, root.is_numbered)
-
-
-def _beside(one: Node, other: Node) -> bool:
-    return one.path.rpartition(".")[0] == other.path.rpartition(".")[0]
 
 
 def _rule(node: Node) -> Rule | None:

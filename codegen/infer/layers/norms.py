@@ -47,11 +47,9 @@ def _rank(width: int, around: Around) -> int:
     return around.facts.rank
 
 
-def affine_norm(node: Node, around: Around) -> Leaf | None:
+def affine_norm(node: Node, around: Around) -> Leaf:
     """A weight and a bias of one shape: LayerNorm, GroupNorm or InstanceNorm."""
     size = shape(node, "weight")
-    if shape(node, "bias") != size or not size:
-        return None
     width = size[0] if len(size) == 1 else None
     if width is not None and not _LAYER.search(node.name):
         rank = _rank(width, around)
