@@ -22,13 +22,10 @@ def header(source: Source, program: Program, options: Options, where: str) -> He
         *wrapped(f"{where}."),
         *LINES,
     ]
-    return Header(
-        _title(program),
-        tuple(lines),
-        _accepts(program),
-        _optional(program),
-        options.typed,
-    )
+    names = input_names(program.inputs)
+    accepts = ((names[v], _spec(v)) for v in program.inputs if v.dtype)
+    usual: dict[str, Any] = {names[v]: given for v, given in program.optional.items()}
+    return Header(_title(program), tuple(lines), tuple(accepts), usual, options.typed)
 
 
 def _title(program: Program) -> str:
@@ -42,13 +39,6 @@ def _title(program: Program) -> str:
     return title
 
 
-def _accepts(program: Program) -> tuple[tuple[str, str], ...]:
-    names = input_names(program.inputs)
-    return tuple(
-        (names[value], _spec(value)) for value in program.inputs if value.dtype
-    )
-
-
 def _spec(value: Value) -> str:
     """`float32[batch, 28, 28]`"""
     if value.shape is None:
@@ -58,8 +48,3 @@ def _spec(value: Value) -> str:
         for d in value.shape
     ]
     return f"{value.dtype}[{', '.join(sizes)}]"
-
-
-def _optional(program: Program) -> dict[str, Any]:
-    names = input_names(program.inputs)
-    return {names[value]: default for value, default in program.optional.items()}

@@ -241,23 +241,19 @@ def _check_pin(table: Table, files: Iterable[Path]) -> None:
 
 
 def _settled(table: Table, made: Generated, existing: Existing) -> Settled:
+    """The files to write. Raises ConversionError rather than replace others' work."""
     try:
         return settle(made, table.target.parent, existing)
     except OwnershipError as error:
-        raise _stopped(table, error) from None
-
-
-def _stopped(table: Table, error: OwnershipError) -> ConversionError:
-    """The error of a build that would replace somebody's work."""
-    found = "; ".join(f"{path} {reason}" for path, reason in error.taken.items())
-    merge = "`burnish generate --merge` brings the changes into the new source, "
-    return ConversionError(
-        f"{table.label}: module: {found}. Nothing was written. In the project's "
-        f"folder `burnish generate --diff` shows what would change, "
-        f"{merge if error.mergeable else ''}`burnish generate --force` replaces what "
-        f"is there and keeps it as .bak; or take the table out of {FILE}, and the file "
-        f"is source like any other"
-    )
+        found = "; ".join(f"{path} {reason}" for path, reason in error.taken.items())
+        merge = "`burnish generate --merge` brings the changes into the new source, "
+        raise ConversionError(
+            f"{table.label}: module: {found}. Nothing was written. In the project's "
+            f"folder `burnish generate --diff` shows what would change, "
+            f"{merge if error.mergeable else ''}`burnish generate --force` replaces "
+            f"what is there and keeps it as .bak; or take the table out of {FILE}, and "
+            f"the file is source like any other"
+        ) from None
 
 
 def _put(project: Project, module: Module, into: Path | None) -> Updated:

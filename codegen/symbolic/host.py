@@ -239,8 +239,6 @@ def _product(items: np.ndarray) -> Expression:
 
 # --- operators on arrays of numbers ---
 
-_Args = Any
-
 
 def _each(function: Callable[..., Expression], dtype: str | None = None) -> Any:
     def apply(attributes: dict[str, Any], *inputs: Host) -> Host:

@@ -117,8 +117,7 @@ class Size:
     @property
     def value(self) -> int | None:
         """The number, where the size is one."""
-        counts = self._counts
-        return counts.get((), 0) if counts.keys() <= {()} else None
+        return self.constant if self._counts.keys() <= {()} else None
 
     @property
     def name(self) -> str | None:

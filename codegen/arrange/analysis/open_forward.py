@@ -136,14 +136,10 @@ class _Opener:
         if value.function in _FILLED and args:
             args = (self._sizes(value.args[0], "shape"), *args[1:])
         options = tuple(
-            (name, self._option(name, given)) for name, given in value.options
+            (n, self._sizes(v, _WORDS.get(n, n)) if n in _OPTIONS else self.visit(v))
+            for n, v in value.options
         )
         return replace(value, args=args, options=options)
-
-    def _option(self, name: str, given: Expression) -> Expression:
-        if name in _OPTIONS:
-            return self._sizes(given, _WORDS.get(name, name))
-        return self.visit(given)
 
     def _key(self, key: Expression, place: int) -> Expression:
         if not isinstance(key, Slice):

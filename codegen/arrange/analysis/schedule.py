@@ -83,11 +83,6 @@ def _scale(call: Call) -> float | None:
     return size**-0.5 if isinstance(size, int) and size else None
 
 
-def _number(value: float) -> Literal:
-    """A number of single precision, in the shortest way to write it."""
-    return Literal(float(str(np.float32(value))))
-
-
 def _steps(call: Call, statement: Statement) -> list[Statement]:
     """softmax(scaled queries @ keys.mT + mask) @ values"""
     q, k, v = call.args
@@ -100,7 +95,8 @@ def _steps(call: Call, statement: Statement) -> list[Statement]:
         steps.append(Assign((value,), statement.scope, made))
         return value
 
-    scaled = named(BinOp("*", q, _number(scale)))
+    shortest = Literal(float(str(np.float32(scale))))  # of single precision
+    scaled = named(BinOp("*", q, shortest))
     scores = named(BinOp("@", scaled, named(Attribute(k, "mT"))))
     if mask is not None:
         scores = named(BinOp("+", scores, mask))

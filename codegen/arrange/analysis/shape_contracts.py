@@ -64,11 +64,6 @@ def symbol(expression: Expression) -> str | None:
     return None
 
 
-def has(value: Value, size: str) -> bool:
-    """Whether one of the value's sizes has this name."""
-    return value.shape is not None and size in value.shape
-
-
 def size_of(value: Value, size: str) -> Expression:
     """The expression that reads a named size from the value's shape."""
     assert value.shape is not None

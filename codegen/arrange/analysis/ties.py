@@ -27,10 +27,9 @@ def extend_ties(plans: Sequence[ClassPlan]) -> None:
     classes = {plan.name: plan for plan in plans}
     for plan in plans:
         plan.shared = [
-            pair
+            (reached(path), other)
             for one, other in plan.shared
             for path in (path_of(one), *_also(path_of(one), plan, classes))
-            for pair in [(reached(path), other)]
         ]
 
 

@@ -10,7 +10,6 @@ from typing import Literal as Literal_
 from burnish.codegen.arrange.classes.members import (
     WeightPath,
     constructor,
-    layer_weights,
 )
 from burnish.codegen.ops import twins
 from burnish.codegen.program import (
@@ -87,7 +86,7 @@ def function_part(statement: Statement) -> Submodule | None:
         return None
     expression, outputs = statement.expression, statement.targets
     if isinstance(expression, Layer):
-        made, weights = constructor(expression), layer_weights(expression)
+        made, weights = constructor(expression), [*expression.weights.items()]
         values = tuple(v for v in expression.inputs if isinstance(v, Value))
         if len(values) != len(expression.inputs):
             return None
@@ -117,11 +116,20 @@ def _function(made: Expression, _: Shape | None) -> _Found | None:
     return Call(f"nn.{kind}", first, named), made.args[0]
 
 
-def _clip(made: Expression, _: Shape | None) -> _Found | None:
+def _usual(made: Expression, _: Shape | None) -> _Found | None:
+    """A clip, a mean over places or a plain flatten as a layer."""
     match made:
         case Call(function="ops.clip", args=(x, Literal() as low, Literal() as high)):
             usual = (low.value, high.value) == (-1, 1)
             return Call("nn.Hardtanh", () if usual else (low, high)), x
+        case Method(name="mean", target=x, args=(Literal(value=tuple() as axes),)) if (
+            x.rank in (3, 4, 5)
+            and dict(made.options).keys() == {"keepdims"}
+            and {axis % x.rank for axis in axes} == set(range(2, x.rank))
+        ):
+            return Call(f"nn.AdaptiveAvgPool{x.rank - 2}d", (Literal(1),)), x
+        case Call(function="ops.flatten", args=(x, Literal(value=1)), options=()):
+            return Call("nn.Flatten"), x
     return None
 
 
@@ -138,18 +146,6 @@ def _pool(made: Expression, _: Shape | None) -> _Found | None:
         return None
     kind = f"nn.{_POOLS[made.function]}{x.rank - 2}d"
     return Call(kind, (size,), tuple(options.items())), x
-
-
-def _averaged(made: Expression, _: Shape | None) -> _Found | None:
-    """`x.mean((-2, -1))` as a pool."""
-    match made:
-        case Method(name="mean", target=x, args=(Literal(value=tuple() as axes),)) if (
-            x.rank in (3, 4, 5)
-            and dict(made.options).keys() == {"keepdims"}
-            and {axis % x.rank for axis in axes} == set(range(2, x.rank))
-        ):
-            return Call(f"nn.AdaptiveAvgPool{x.rank - 2}d", (Literal(1),)), x
-    return None
 
 
 def _padded(made: Expression, _: Shape | None) -> _Found | None:
@@ -220,22 +216,12 @@ def _reshaped(made: Expression, after: Shape | None) -> _Found | None:
     return None
 
 
-def _flattened(made: Expression, _: Shape | None) -> _Found | None:
-    """A reshape that flattens all axes but the batch, as `nn.Flatten`."""
-    match made:
-        case Call(function="ops.flatten", args=(x, Literal(value=1)), options=()):
-            return Call("nn.Flatten"), x
-    return None
-
-
 _FORMS: tuple[Callable[[Expression, Shape | None], _Found | None], ...] = (
     _function,
-    _clip,
+    _usual,
     _pool,
-    _averaged,
     _padded,
     _enlarged,
     _turned,
-    _flattened,
     _reshaped,
 )

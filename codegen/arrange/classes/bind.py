@@ -12,7 +12,6 @@ from burnish.codegen.arrange.classes.members import (
     Members,
     constructor,
     layer_name,
-    layer_weights,
     stored,
     weight_name,
 )
@@ -163,7 +162,7 @@ class Owner:
     def __call__(self, expression: Expression) -> Expression:
         if isinstance(expression, Layer):
             inputs = tuple(map(self, expression.inputs))
-            made, weights = constructor(expression), layer_weights(expression)
+            made, weights = constructor(expression), [*expression.weights.items()]
             if place := self.labels.places.get(id(expression)):
                 own = self.members.place(*place, made, weights)
             else:

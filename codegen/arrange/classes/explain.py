@@ -74,10 +74,6 @@ class Reasons:
         names: final names by first names; merged: lines of the merging phase.
         """
         yield from self._classes(classes, names, merged)
-        yield from self._scopes()
-
-    def _scopes(self) -> Iterator[str]:
-        """Lines on scopes without a class."""
         if self.little:
             yield f"no class, at most one layer: {_places(self.little)}"
         for words, paths in self.decided.items():
@@ -116,9 +112,7 @@ class Reasons:
             if old in names:
                 return names[old]
             scopes = self.formed.get(old)
-            return (
-                f"{_places(scopes)}" if scopes else f"another {old.partition('#')[0]}"
-            )
+            return _places(scopes) if scopes else f"another {old.partition('#')[0]}"
 
         return _CLASS.sub(name, line)
 

@@ -11,7 +11,7 @@ import numpy as np
 from burnish import nn
 from burnish.codegen.arrange.analysis.ties import reached
 from burnish.codegen.arrange.classes.buffer_init import start
-from burnish.codegen.arrange.scopes.group_kind import singular, without_rank
+from burnish.codegen.arrange.scopes.group_kind import given_name, singular, without_rank
 from burnish.codegen.arrange.scopes.grouping import Group, is_number, statements_of
 from burnish.codegen.names import authorship
 from burnish.codegen.names.identifier import Identifier, Names
@@ -288,22 +288,14 @@ def spelled(made: Call) -> tuple[object, ...]:
 
 def _same(one: Expression, other: Expression) -> bool:
     """Equal constructors of the source's own classes."""
-    return (
-        isinstance(one, Call)
-        and isinstance(other, Call)
-        and one.function == other.function
-        and not (one.args or other.args or one.options or other.options)
-    )
+    bare = isinstance(one, Call) and not (one.args or one.options)
+    return bare and alike(one, other)
 
 
 def constructor(layer: Layer) -> Call:
     """`nn.Kind(...)`"""
     options = tuple((name, Literal(value)) for name, value in layer.options.items())
     return Call(f"nn.{layer.kind}", tuple(map(Literal, layer.args)), options)
-
-
-def layer_weights(layer: Layer) -> list[WeightPath]:
-    return list(layer.weights.items())
 
 
 def stored(weight: Weight) -> Call:
@@ -322,12 +314,8 @@ def stored(weight: Weight) -> Call:
 
 def layer_name(layer: Layer) -> str:
     """A layer's attribute, from its weights' names in the file or its kind."""
-    for weight in layer.weights.values():
-        parts = weight.path.split(".")
-        if len(parts) > 1 and parts[-2].isidentifier():
-            return parts[-2]
     kind = without_rank(layer.kind)
-    return _SHORT.get(kind, Identifier.variable(kind))
+    return given_name(layer) or _SHORT.get(kind, Identifier.variable(kind))
 
 
 def weights_say(layer: Layer, group: Group) -> str | None:

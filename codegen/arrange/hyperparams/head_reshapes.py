@@ -27,31 +27,25 @@ def by_heads(
     head_dim: the attribute that says how wide a head is. count: the attribute that says
     how long an axis of a value is, where one does.
     """
-    return Block([_cut(s, head_dim, count) for s in block.statements], block.results)
 
+    def cut(statement: Statement) -> Statement:
+        match statement:
+            case Assign(
+                targets=(target,),
+                expression=Method(
+                    name="reshape", args=(*before, heads, SelfAttr(path=(name,)))
+                ) as made,
+            ) if name == head_dim:
+                if _is_open(heads):
+                    heads = count(target, len(before))
+                elif any(map(_is_open, before)):
+                    return statement
+                if heads is not None:
+                    args = (*before, heads, Literal(_OPEN))
+                    return replace(statement, expression=replace(made, args=args))
+        return statement
 
-def _cut(
-    statement: Statement,
-    head_dim: str,
-    count: Callable[[Value, int], Expression | None],
-) -> Statement:
-    if not isinstance(statement, Assign):
-        return statement
-    made = statement.expression
-    if not isinstance(made, Method) or made.name != "reshape" or len(made.args) < 2:
-        return statement
-    *before, heads, last = made.args
-    if not isinstance(last, SelfAttr) or last.path != (head_dim,):
-        return statement
-    if _is_open(heads):
-        attribute = count(statement.targets[0], len(before))
-        if attribute is None:
-            return statement
-        heads = attribute
-    elif any(map(_is_open, before)):
-        return statement
-    args = (*before, heads, Literal(_OPEN))
-    return replace(statement, expression=replace(made, args=args))
+    return Block([cut(statement) for statement in block.statements], block.results)
 
 
 def _is_open(size: Expression) -> bool:

@@ -98,6 +98,10 @@ class _Outline:
             starts = [self.dims(e) for e in statement.initial]
             for value, start in zip(statement.carried, starts, strict=True):
                 self.sizes.alike(self._value(value), start)
+            for item, over in statement.iterables():
+                if isinstance(over, SelfAttr | Method):
+                    own = over if isinstance(over, SelfAttr) else SelfAttr(("",))
+                    self.items[item] = own  # SelfAttr(("",)): self.values()
         for inner in statement.blocks():
             self._block(inner)
         if isinstance(statement, Loop):
@@ -105,12 +109,6 @@ class _Outline:
             after = statement.body.results[offset:]
             for target, result in zip(statement.targets, after, strict=False):
                 self.sizes.alike(self._value(target), self.dims(result))
-            for item, over in statement.iterables():
-                if isinstance(over, SelfAttr | Method):
-                    own = over if isinstance(over, SelfAttr) else SelfAttr(("",))
-                    self.items[item] = own  # SelfAttr(("",)): self.values()
-            if not self.items.keys().isdisjoint(dict(statement.iterables())):
-                self._looped(statement)
         if isinstance(statement, If):
             for inner in statement.blocks():
                 for target, result in zip(
@@ -119,12 +117,6 @@ class _Outline:
                     self.sizes.alike(self._value(target), self.dims(result))
         if isinstance(statement, Assign):
             self._assigned(statement)
-
-    def _looped(self, loop: Loop) -> None:
-        """Interpret the body again with the sizes of the loop's sequence."""
-        self._block(loop.body)
-        for target, result in zip(loop.targets, loop.body.results, strict=False):
-            self.sizes.alike(self._value(target), self.dims(result))
 
     def _assigned(self, statement: Assign) -> None:
         expression, targets = statement.expression, statement.targets

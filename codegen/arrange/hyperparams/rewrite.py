@@ -231,27 +231,20 @@ class _Writer:
         plan = self.plan
         results = [value for value in plan.block.results if isinstance(value, Value)]
         if len(results) == len(plan.block.results):
-            before, after = map(self._shapes, (plan.inputs, results))
+            before, after = map(self._shaped, plan.inputs), map(self._shaped, results)
             renamed, usual = contract(before, after), contract(plan.inputs, results)
             plan.contract = _replaced(plan.contract, usual, renamed)
 
-    def _shapes(self, values: Iterable[Value]) -> list[Value]:
-        return [
-            value
-            if value.shape is None
-            else replace(
-                value,
-                shape=tuple(
-                    self._renamed_size(("dim", id(value), axis), size)
-                    for axis, size in enumerate(value.shape)
-                ),
-            )
-            for value in values
-        ]
-
-    def _renamed_size(self, node: Node, size: int | str | None) -> int | str | None:
-        term = self.arguments.term(node)
-        return size if term is None else str(term)
+    def _shaped(self, value: Value) -> Value:
+        """The value with arguments for sizes in its shape."""
+        if value.shape is None:
+            return value
+        terms = (
+            (size, self.arguments.term(("dim", id(value), axis)))
+            for axis, size in enumerate(value.shape)
+        )
+        shape = tuple(size if term is None else str(term) for size, term in terms)
+        return replace(value, shape=shape)
 
 
 def _is_head_dim(made: Expression) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
 from burnish.codegen.arrange.analysis.structural_hash import expression_hash
@@ -73,9 +74,7 @@ class _Unifier:
         found = Alignment(self.one.block, self.two.block).run(start)
         if found is None:
             return None
-        runs = []
-        for start_, end, entry, result in found.runs:
-            runs.append(Run(start_, end, entry, result, self._new()))
+        runs = [Run(*taken, self._new()) for taken in found.runs]
         self.choices |= found.choices
         block = with_runs(self.whole.block, runs)
         plan = replace(self.whole, members=members, block=block)
@@ -171,13 +170,11 @@ class _Unifier:
 
     def _items(self, one: list[_Pair], two: list[_Pair]) -> _Found | None:
         """Align the items of two Sequentials, at the least cost."""
-        known: dict[tuple[int, int], _Row | None] = {}
 
+        @cache
         def best(i: int, j: int) -> _Row | None:
-            if (i, j) not in known:
-                rows = [row for row in ways(i, j) if row is not None]
-                known[i, j] = min(rows, key=lambda row: row.cost, default=None)
-            return known[i, j]
+            rows = [row for row in ways(i, j) if row is not None]
+            return min(rows, key=lambda row: row.cost, default=None)
 
         def ways(i: int, j: int) -> list[_Row | None]:
             if i == len(one) and j == len(two):

@@ -53,11 +53,6 @@ class Condition:
     module: str = ""
     has_items: bool = False
 
-    @property
-    def is_held(self) -> bool:
-        """Whether the forward reads the condition."""
-        return not self.module
-
 
 def conditions(
     whole: ClassPlan, choices: Sequence[Choices], table: Table

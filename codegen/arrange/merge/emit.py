@@ -37,16 +37,11 @@ class Kind:
         return cls(plans, plans[0], [{} for _ in plans])
 
 
-@dataclass(frozen=True)
-class Merged:
-    """The merged class, and for each class that it replaces the constructor call."""
+def merged(kind: Kind, table: Table) -> tuple[ClassPlan, dict[str, Call]]:
+    """One class for all of a kind, with arguments for what differs.
 
-    plan: ClassPlan
-    calls: dict[str, Call]
-
-
-def merged(kind: Kind, table: Table) -> Merged:
-    """One class for all of a kind, with arguments for what differs."""
+    And for each class that it replaces the constructor call.
+    """
     plan = filled(table.plan, table.spelled)
     tests = conditions(kind.whole, kind.choices, table)
     taken = {*table.names.values(), *table.attributes, *(c.name for c in tests)}
@@ -55,7 +50,7 @@ def merged(kind: Kind, table: Table) -> Merged:
     names = {switch: name for switch, (name, _) in called.items()}
     plan = _with_tests(plan, tests, names)
     held: list[tuple[str, Expression]] = [(name, Name(name)) for name in table.held]
-    asked = [c for c in tests if c.is_held and _is_tested(plan, c.name)]
+    asked = [c for c in tests if not c.module and _is_tested(plan, c.name)]
     held += [(c.name, c.test) for c in asked if c.name not in table.held]
     usual = table.usual()
     flags = {c.name: False for c in tests if c.is_argument}
@@ -81,7 +76,7 @@ def merged(kind: Kind, table: Table) -> Merged:
             (c.name, Literal(True)) for c in tests if c.is_argument and c.column[i]
         ]
         calls[each.name] = Call(plan.name, tuple(sizes), tuple(options))
-    return Merged(plan, calls)
+    return plan, calls
 
 
 def _function(column: tuple[object, ...], place: int) -> object:

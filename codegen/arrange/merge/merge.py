@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from graphlib import TopologicalSorter
 from itertools import combinations
 
 from burnish.codegen.account import few
@@ -18,7 +19,7 @@ from burnish.codegen.arrange.analysis.schedule import as_needed, attends, spelle
 from burnish.codegen.arrange.analysis.structural_hash import signature
 from burnish.codegen.arrange.merge.anti_unify import unified
 from burnish.codegen.arrange.merge.conditions import conditions
-from burnish.codegen.arrange.merge.emit import Kind, Merged, merged
+from burnish.codegen.arrange.merge.emit import Kind, merged
 from burnish.codegen.arrange.merge.member_loops import (
     as_sequential,
     counted,
@@ -248,11 +249,10 @@ class _Sizer:
         """The merged class; `replaced` gets the constructor call of each class."""
         if len(kind.plans) == 1:
             return kind.whole
-        made: Merged = merged(kind, self._table(kind))
-        plan = made.plan
+        plan, calls = merged(kind, self._table(kind))
         self.parameters[plan.name] = plan.parameters
         self.defaults[plan.name] = plan.defaults
-        self.replaced |= made.calls
+        self.replaced |= calls
         others = list(dict.fromkeys(each.name for each in kind.plans[1:]))
         self.explain(
             f"class {plan.name}: the same as {few(others)} but for"
@@ -287,30 +287,29 @@ def _weight(plan: ClassPlan) -> int:
 
 
 def _levels(classes: list[ClassPlan]) -> list[list[ClassPlan]]:
-    """Classes by nesting depth, those of one name on one level."""
-    used = {plan.name: plan.calls() for plan in classes}
-    word = {plan.name: _word(plan) for plan in classes}
-    below: dict[str, set[str]] = {}
-    for plan in classes:
-        inner = {word[name] for name in used[plan.name] if name in word}
-        below.setdefault(word[plan.name], set()).update(inner)
-    within = {name for name in below if name in _reached(name, below)}
-    depth: dict[str, int] = {}
-    levels: dict[int, list[ClassPlan]] = {}
-    key = {name: name if own in within else own for name, own in word.items()}
-    inner_keys: dict[str, set[str]] = {}
-    for plan in classes:
-        inside = {key[name] for name in used[plan.name] if name in key}
-        inner_keys.setdefault(key[plan.name], set()).update(inside)
+    """Classes by nesting depth, those of one name on one level.
 
-    def deep(name: str) -> int:
-        if name not in depth:
-            depth[name] = 1 + max(map(deep, inner_keys[name]), default=0)
-        return depth[name]
+    Classes of a name that is found inside of itself are each on a level of their own.
+    """
 
-    for plan in classes:
-        levels.setdefault(deep(key[plan.name]), []).append(plan)
-    return [levels[d] for d in sorted(levels)]
+    def below(key: Mapping[str, str]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for plan in classes:
+            inner = {key[name] for name in plan.calls() if name in key}
+            found.setdefault(key[plan.name], set()).update(inner)
+        return found
+
+    words = {plan.name: _word(plan) for plan in classes}
+    inside = below(words)
+    within = {w for w in inside if w in demand_order(inside[w], inside.__getitem__)}
+    keys = {name: name if w in within else w for name, w in words.items()}
+    sorter = TopologicalSorter(below(keys))
+    sorter.prepare()
+    levels = []
+    while ready := {*sorter.get_ready()}:
+        levels.append([plan for plan in classes if keys[plan.name] in ready])
+        sorter.done(*ready)
+    return levels
 
 
 def _small_to_large(classes: list[ClassPlan]) -> list[ClassPlan]:
@@ -322,8 +321,3 @@ def _small_to_large(classes: list[ClassPlan]) -> list[ClassPlan]:
             lambda plan: [known[name] for name in plan.calls() if name in known],
         )
     ]
-
-
-def _reached(name: str, below: dict[str, set[str]]) -> set[str]:
-    """The classes contained in a class, at any depth."""
-    return set(demand_order(below[name], below.__getitem__))

@@ -80,20 +80,15 @@ class Table:
         varying = [k for k in dict.fromkeys(self.keys) if _varies(k[1])]
         whole = [k for k in varying if ABSENT not in k[1]]
         partial = [k for k in varying if ABSENT in k[1]]
-        order = {key: i for i, key in enumerate(dict.fromkeys(self.keys))}
-        bases: list[Key] = []
-        for key in sorted(whole, key=self._rank):
-            if (found := self._from(key, bases)) is not None:
-                self.derived[key] = found
-            else:
-                bases.append(key)
         self.same = {key: self._like(key, whole) for key in partial}
-        for key in (key for key in partial if self.same[key] is None):
+        own = (key for key in partial if self.same[key] is None)
+        bases: list[Key] = []
+        for key in (*sorted(whole, key=self._rank), *own):
             if (found := self._from(key, bases)) is not None:
                 self.derived[key] = found
             else:
                 bases.append(key)
-        for key in sorted(bases, key=order.__getitem__):
+        for key in (key for key in varying if key in bases):
             self.names[key] = self._name(key)
         self._rename_inner()
 
@@ -143,15 +138,12 @@ class Table:
                 pairs = _pairs(column, base[1])
                 if base[0] == "kernel_size" and all(a == b // 2 for a, b in pairs):
                     return "//", 2, base
-                whole = {a // b if b and a % b == 0 else 0 for a, b in pairs}
-                if base[0] == "dilation" and len(whole) == 1 and (by := whole.pop()):
+                if base[0] == "dilation" and (by := _ratio(column, base[1])):
                     return "*", by, base
         if self._is_passed(key):
             for base in bases:
-                pairs = _pairs(base[1], column)
-                parts = {a // b if b and a % b == 0 else 0 for a, b in pairs}
                 is_affine = base[0] == kind and len(set(column)) >= _TELLING
-                if is_affine and len(parts) == 1 and (by := parts.pop()) in _TIMES:
+                if is_affine and (by := _ratio(base[1], column)) in _TIMES:
                     return "//", by, base
         inner = self._is_inner(key)
         least = 2 if inner else _TELLING
@@ -163,8 +155,7 @@ class Table:
                 continue  # a reshape of its result does not determine a layer's size
             if inner and all(size == by * by for size, by in pairs):
                 return "**", 2, base
-            times = {size // by if by and size % by == 0 else 0 for size, by in pairs}
-            by = times.pop() if len(times) == 1 else 0
+            by = _ratio(column, base[1])
             if by in _TIMES or (inner and 1 < by < _MULTIPLE):
                 return "*", by, base
         return None
@@ -336,3 +327,9 @@ def _pairs(column: Column, base: Column) -> list[tuple[Any, Any]]:
     """Two sizes of the classes that have both."""
     pairs = zip(column, base, strict=True)
     return [(a, b) for a, b in pairs if a is not ABSENT and b is not ABSENT]
+
+
+def _ratio(column: Column, base: Column) -> int:
+    """How many times the base each size is, where it is one whole number; else 0."""
+    found = {a // b if b and a % b == 0 else 0 for a, b in _pairs(column, base)}
+    return found.pop() if len(found) == 1 else 0

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from burnish.codegen.arrange.analysis.holes import filled
 from burnish.codegen.arrange.analysis.opening import opened
@@ -82,31 +83,20 @@ def _words(plans: Sequence[ClassPlan]) -> dict[str, str]:
     shared = _shared(every) or _block(plans[0]) or _rounded(plans[0])
     if shared:
         return {plan.name: shared for plan in plans}
-    ends: tuple[Callable[[str], str], ...] = (_first, _last)
-    return max((_ending_alike(plans, end) for end in ends), key=len)
+    return max((_ending_alike(plans, end) for end in (0, -1)), key=len)
 
 
-def _ending_alike(
-    plans: Sequence[ClassPlan], end: Callable[[str], str]
-) -> dict[str, str]:
-    """The words of those classes whose names have one end in common."""
+def _ending_alike(plans: Sequence[ClassPlan], end: int) -> dict[str, str]:
+    """The words of those classes whose names have one end in common, 0 or -1."""
     alike: dict[str, list[ClassPlan]] = defaultdict(list)
     for plan in plans:
-        alike[end(plan.words[0])].append(plan)
+        alike[_tokens(plan.words[0])[end]].append(plan)
     return {
         plan.name: shared
         for some in alike.values()
         if len(some) > 1 and (shared := _shared(w for p in some for w in p.words))
         for plan in some
     }
-
-
-def _first(word: str) -> str:
-    return _tokens(word)[0]
-
-
-def _last(word: str) -> str:
-    return _tokens(word)[-1]
 
 
 def _shared(words: Iterable[str]) -> str:
@@ -129,12 +119,8 @@ def _tokens(word: str) -> list[str]:
 
 def _common(split: Sequence[Sequence[str]]) -> list[str]:
     """The longest common prefix."""
-    found: list[str] = []
-    for tokens in zip(*split, strict=False):
-        if len(set(tokens)) > 1:
-            break
-        found.append(tokens[0])
-    return found
+    same = takewhile(lambda tokens: len({*tokens}) == 1, zip(*split, strict=False))
+    return [tokens[0] for tokens in same]
 
 
 def _block(plan: ClassPlan) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from burnish.codegen.arrange.recover.excitation import EXCITE, excitations
 from burnish.codegen.arrange.recover.segments import dense, expression, layers_of
-from burnish.codegen.arrange.scopes.group_kind import has_name, without_rank
+from burnish.codegen.arrange.scopes.group_kind import given_name, without_rank
 from burnish.codegen.arrange.scopes.grouping import is_rounding
 from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import (
@@ -130,7 +130,7 @@ class Roles:
         found: dict[str, list[Layer]] = {}
         for statement in statements:
             for layer in layers_of(statement):
-                is_named = id(layer) in named or has_name(layer)
+                is_named = id(layer) in named or given_name(layer)
                 if not is_named and layer.weights and not is_rounding(layer):
                     found.setdefault(self._base(layer), []).append(layer)
         return found

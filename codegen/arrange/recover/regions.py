@@ -8,7 +8,7 @@ of Johnson, Pearson and Pingali's program structure tree, of a graph without cyc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from burnish.codegen.arrange.analysis.structural_hash import outline_of_any_size
 from burnish.codegen.arrange.recover.segments import Cuts, Segment, dense
@@ -28,9 +28,11 @@ class Regions:
         self.heavy = [s for s in cuts.heavy if s in inside]
         self.place = {s: i for i, s in enumerate(self.heavy)}
         self.after = [self._readers(s) for s in self.heavy]
-        self.end = self._post_dominators()
-        self.within = Subtrees(self._dominators())
-        self.behind = Subtrees([-1, *(self._mirrored(e) for e in reversed(self.end))])
+        last = len(self.heavy)
+        dominators = _dominators([self._makers(p) for p in range(last)])
+        post = _dominators([[last - r for r in near] for near in self.after[::-1]])
+        self.end = [last - place for place in post[:0:-1]]
+        self.within, self.behind = Subtrees(dominators), Subtrees(post)
 
     def chains(self) -> list[list[Segment]]:
         """Chains of regions: each reads the result of the region before it.
@@ -104,43 +106,10 @@ class Regions:
             read.add(end)
         return sorted(read) or [end]
 
-    def _post_dominators(self) -> list[int]:
-        """For each place the first one that all paths from it go through.
-
-        The place behind the last is the outside. Places are in the order of data flow,
-        so that a backward sweep meets all readers of a place before it.
-        """
-        end = [0] * len(self.heavy)
-        for place in reversed(range(len(self.heavy))):
-            first, *others = self.after[place]
-            for other in others:
-                while first != other:
-                    first, other = min(first, other), max(first, other)
-                    first = end[first]
-            end[place] = first
-        return end
-
-    def _dominators(self) -> list[int]:
-        """For the outside and each place behind it: the last that all paths to it pass.
-
-        Places are counted from 1, for the outside is 0.
-        """
-        begin = [-1]
-        for place in range(1, len(self.heavy) + 1):
-            made = (self.flow.maker.get(v) for v in self._reads(place - 1))
-            first, *others = {self.place.get(s, -1) + 1 if s else 0 for s in made} or {
-                0
-            }
-            for other in others:
-                while first != other:
-                    first, other = min(first, other), max(first, other)
-                    other = begin[other]
-            begin.append(first)
-        return begin
-
-    def _mirrored(self, place: int) -> int:
-        """A place counted from the end, where the outside is 0."""
-        return len(self.heavy) - place
+    def _makers(self, place: int) -> set[int]:
+        """The places that a place reads, counted from 1; 0 is the outside."""
+        made = (self.flow.maker.get(v) for v in self._reads(place))
+        return {self.place.get(s, -1) + 1 if s else 0 for s in made} or {0}
 
     def _is_linked(self, start: int) -> bool:
         """Whether a region is behind a place, up to its post-dominator.
@@ -176,6 +145,22 @@ class Regions:
         targets = self.heavy[last].targets
         end = targets[0] if len(targets) == 1 else None
         return Segment(statements, entry, end, sum(map(dense, statements)))
+
+
+def _dominators(before: Sequence[Collection[int]]) -> list[int]:
+    """The immediate dominator of each node of an acyclic graph; -1 for the root, 0.
+
+    before: the predecessors of each node but the root, in topological order.
+    """
+    above = [-1]
+    for near in before:
+        first, *others = near
+        for other in others:
+            while first != other:
+                first, other = min(first, other), max(first, other)
+                other = above[other]
+        above.append(first)
+    return above
 
 
 class Subtrees:

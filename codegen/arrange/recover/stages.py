@@ -20,8 +20,8 @@ class Stage:
     name: str = ""
 
 
-def stages(units: Sequence[Unit], flow: Flow) -> list[tuple[Stage, bool]]:
-    """The units by the lists that hold them; whether the stage is a list.
+def stages(units: Sequence[Unit], flow: Flow) -> list[Stage]:
+    """The units by the lists that hold them.
 
     A list ends behind a unit whose result is read by more than the next one.
     """
@@ -43,7 +43,7 @@ def stages(units: Sequence[Unit], flow: Flow) -> list[tuple[Stage, bool]]:
     stages = [Stage(part) for row in rows for part in _by_size(row)]
     lists = [stage for stage in stages if len(stage.units) > 1]
     for number, stage in enumerate(lists, 1):
-        stage.name = _list_name(stage, lists, number)
+        stage.name = _list_name(lists, number)
     single = Counter(_word(s) for s in stages if not s.name)
     seen: Counter[str] = Counter()
     for stage in stages:
@@ -51,7 +51,7 @@ def stages(units: Sequence[Unit], flow: Flow) -> list[tuple[Stage, bool]]:
             word = _word(stage)
             seen[word] += 1
             stage.name = f"{word}{seen[word]}" if single[word] > 1 else word
-    return [(stage, len(stage.units) > 1) for stage in stages]
+    return stages
 
 
 def _is_apart(before: Unit, unit: Unit, flow: Flow) -> bool:
@@ -87,7 +87,7 @@ def _by_size(row: list[Unit]) -> list[list[Unit]]:
     return parts if 2 * len(several) >= len(parts) else [row]
 
 
-def _list_name(stage: Stage, lists: list[Stage], number: int) -> str:
+def _list_name(lists: list[Stage], number: int) -> str:
     kinds = [other.units[0].kind for other in lists]
     if kinds == ["EncoderLayer", "DecoderLayer"]:
         return "encoder" if number == 1 else "decoder"

@@ -93,13 +93,13 @@ def scoped(cuts: Cuts, units: list[Unit], explain: Explain) -> dict[int, str]:
     """Give the units' statements scopes; the names of layers in them, by their ids."""
     roles = Roles(cuts.flow)
     names: dict[int, str] = {}
-    for stage, numbered in stages(units, cuts.flow):
+    for stage in stages(units, cuts.flow):
         read = dict.fromkeys(unit.weights() for unit in stage.units)
         modules = {weights: number for number, weights in enumerate(read)}
         for unit in stage.units:
             number = str(modules[unit.weights()])
             scope: Scope = (Level(stage.name), Level(number, unit.kind))
-            if not numbered:
+            if len(stage.units) == 1:
                 scope = (Level(stage.name, unit.kind),)
             elif len(modules) == 1:
                 scope = (Level(singular(stage.name), unit.kind),)
@@ -157,6 +157,12 @@ def _scope_inside(
     unit: Unit, scope: tuple[Level, ...], roles: Roles, names: dict[int, str]
 ) -> None:
     """Scopes and names inside one unit."""
+
+    def enter(statements: Iterable[Statement], level: Level) -> None:
+        for statement in statements:
+            statement.scope = (*statement.scope, level)
+        names.update(roles.names(statements))
+
     for statement in unit.statements:
         statement.scope = scope
     branches = [_branch(segment, roles) for segment in unit.segments]
@@ -168,20 +174,11 @@ def _scope_inside(
             word = roles.part(branch)
             seen[word] += 1
             name = word if several[word] == 1 else _again(word, seen[word])
-            kind = roles.kind(branch)
-            for statement in branch:
-                statement.scope = (*scope, Level(name, kind))
-            names |= roles.names(branch)
+            enter(branch, Level(name, roles.kind(branch)))
     for number, block in enumerate(blocks := _excited(unit, roles.flow), 1):
-        level = Level(f"se{number}" if len(blocks) > 1 else "se", EXCITE)
-        for statement in block:
-            statement.scope = (*statement.scope, level)
-        names |= roles.names(block)
+        enter(block, Level(f"se{number}" if len(blocks) > 1 else "se", EXCITE))
     for number, block in enumerate(_conv_blocks(unit, roles.flow), 1):
-        level = Level(f"conv{number}", block_kind(block))
-        for statement in block:
-            statement.scope = (*scope, level)
-        names |= roles.names(block)
+        enter(block, Level(f"conv{number}", block_kind(block)))
     names |= roles.names([s for s in unit.statements if s.scope == scope])
 
 

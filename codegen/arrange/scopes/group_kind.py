@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from burnish.codegen.arrange.scopes.grouping import (
     Group,
@@ -197,17 +198,17 @@ def _declared_number(child: Group, container: str) -> int | None:
     return None
 
 
-def has_name(layer: Layer) -> bool:
-    """Whether a weight's name in the file tells the layer's: "encoder.conv.weight"."""
-    paths = (weight.path.split(".") for weight in layer.weights.values())
-    return any(len(path) > 1 and path[-2].isidentifier() for path in paths)
+def given_name(layer: Layer) -> str:
+    """The layer's name in that of a weight, "encoder.conv.weight"; "" without one."""
+    names = (w.path.split(".")[-2:-1] for w in layer.weights.values())
+    return next(
+        (name for name in chain.from_iterable(names) if name.isidentifier()), ""
+    )
 
 
-def free_weights(statements: Iterable[Statement]) -> Iterable[Weight]:
-    for statement in statements:
-        for expression in leaves(statement):
-            if isinstance(expression, Weight):
-                yield expression
+def free_weights(statements: Iterable[Statement]) -> Iterator[Weight]:
+    """The weights that statements read themselves, not through layers."""
+    return (e for s in statements for e in leaves(s) if isinstance(e, Weight))
 
 
 def without_rank(kind: str) -> str:

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from burnish.codegen.arrange.scopes.group_kind import free_weights
 from burnish.codegen.arrange.scopes.grouping import leaves, level_names, module_of
 from burnish.codegen.program import Layer, Level, Statement, Weight
 
@@ -132,15 +133,10 @@ def _to_owners(statements: Sequence[Statement]) -> None:
 
 
 def _of_layers(statement: Statement) -> Iterator[Weight]:
-    for expression in leaves(statement):
-        if isinstance(expression, Layer):
-            yield from expression.weights.values()
+    layers = (e for e in leaves(statement) if isinstance(e, Layer))
+    return (weight for layer in layers for weight in layer.weights.values())
 
 
 def _free(statement: Statement) -> Iterator[Weight]:
     """The weights that it reads under a name that is their author's."""
-    for expression in leaves(statement):
-        if not isinstance(expression, Weight) or expression.source is None:
-            continue
-        if expression.source.named:
-            yield expression
+    return (w for w in free_weights([statement]) if w.source and w.source.named)
