@@ -59,16 +59,12 @@ def _open_ended(parts: dict[int, Part]) -> dict[int, Part]:
 
 
 def _with_end(part: Part) -> Part:
-    made = part.made
-    if not isinstance(made, Call) or made.function != "nn.Sequential":
-        return part
-    ends = made.args[-1]
-    if not isinstance(ends, Call) or not ends.function.startswith("nn."):
-        return part
-    if ends.function in ("nn.Sequential", "nn.Unwritten"):
-        return part
-    step = Call("nn.Unwritten", (Literal((len(made.args),)),))
-    return replace(part, made=replace(made, args=(*made.args, step)))
+    match part.made:
+        case Call(function="nn.Sequential", args=(*_, Call(function=last))) as made:
+            if last.startswith("nn.") and last not in ("nn.Sequential", "nn.Unwritten"):
+                step = Call("nn.Unwritten", (Literal((len(made.args),)),))
+                return replace(part, made=replace(made, args=(*made.args, step)))
+    return part
 
 
 def _filled(parts: dict[int, Part]) -> list[Expression]:

@@ -49,11 +49,10 @@ def _step(words: str) -> Call:
 
 def _words(expression: Expression) -> tuple[object, ...] | None:
     """The parts that an `nn.Unwritten` keeps of its step; None for others."""
-    if not isinstance(expression, Call) or expression.function != "nn.Unwritten":
-        return None
-    (held,) = expression.args
-    known = isinstance(held, Literal) and isinstance(held.value, tuple)
-    return held.value if known and isinstance(held, Literal) else None
+    match expression:
+        case Call(function="nn.Unwritten", args=(Literal(value=tuple() as words),)):
+            return words
+    return None
 
 
 def _inside(made: Expression, shapes: _Shapes) -> Expression:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from burnish.codegen.names.identifier import Identifier, Names
@@ -106,8 +107,12 @@ class _Printer:
     # --- statements ---
 
     def lines(self, program: Program) -> Iterator[str]:
-        for weight in _weights(self.every):
-            yield self.weight(weight)
+        held = (
+            (*e.weights.values(),) if isinstance(e, Layer) else (e,) for e in self.every
+        )
+        for weight in dict.fromkeys(chain.from_iterable(held)):
+            if isinstance(weight, Weight):
+                yield self.weight(weight)
         for value in program.inputs:
             default = ""
             if value in program.optional:
@@ -239,15 +244,6 @@ class _Printer:
         made = f"{e.brackets[0]}{items}{comma}{e.brackets[1]}"
         alike = all(isinstance(item, Literal) for item in e.items)
         return f"_each({made})" if alike else made
-
-
-def _weights(every: Sequence[Expression]) -> list[Weight]:
-    """Each weight of layers and expressions once, in the order of reading."""
-    found: dict[int, Weight] = {}
-    for e in every:
-        held = [*e.weights.values()] if isinstance(e, Layer) else [e]
-        found |= {id(w): w for w in held if isinstance(w, Weight)}
-    return list(found.values())
 
 
 def literal(value: Any) -> str:

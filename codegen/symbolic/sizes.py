@@ -159,9 +159,10 @@ def parse(dim: int | str) -> Size:
     if isinstance(dim, int):
         return Size.number(dim)
     try:
-        return _computed(_tree(dim), Size.number, Size.named)
+        size: Size = _computed(_tree(dim), Size.number, Size.named)
     except (ValueError, RecursionError):
         return Size.named(dim)
+    return size
 
 
 def names_in(size: Size) -> set[str]:

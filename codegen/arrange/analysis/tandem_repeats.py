@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import eq
 
 _PERIODS = 48
 """How many periods are tried, the most frequent distances first."""
@@ -63,19 +64,13 @@ def best_run(
 def _runs(sequence: Sequence[int], period: int) -> list[Run]:
     """Where the sequence equals itself shifted by `period`, for at least one period."""
     found = []
-    length = 0
-    for place in range(len(sequence) - period + 1):
-        same = place + period < len(sequence) and (
-            sequence[place] == sequence[place + period]
-        )
-        if same:
-            length += 1
-            continue
-        if length >= period:
-            start = place - length
+    start = 0
+    for is_same, places in groupby(map(eq, sequence, sequence[period:])):
+        length = sum(1 for _ in places)
+        if is_same and length >= period:
             count, rest = divmod(length + period, period)
             found.append(Run(start, period, count, rest))
-        length = 0
+        start += length
     return found
 
 

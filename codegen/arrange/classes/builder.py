@@ -187,10 +187,8 @@ class Builder:
         members, labels, notes = body.members, body.labels, body.notes
         if extends is not None:
             labels.names[id(extends)] = ""
-        names = {
-            value: self.interfaces.symbols.get(value, value.hint) for value in local
-        }
-        sizes = {value: replace(value, hint=name) for value, name in names.items()}
+        symbols = self.interfaces.symbols
+        sizes = {v: replace(v, hint=symbols.get(v, v.hint)) for v in local}
         statements: list[Statement] = [
             Assign((sizes[value],), (), found) for value, found in local.items()
         ]

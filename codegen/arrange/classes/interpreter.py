@@ -112,11 +112,8 @@ def run(
         if not isinstance(statement, Assign):
             raise Untried(type(statement).__name__)
         made = of(statement.expression)
-        single = len(statement.targets) == 1
-        for target, value in zip(
-            statement.targets, (made,) if single else made, strict=True
-        ):
-            found[target] = value
+        values = (made,) if len(statement.targets) == 1 else made
+        found.update(zip(statement.targets, values, strict=True))
     return found
 
 

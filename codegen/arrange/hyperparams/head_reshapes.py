@@ -36,12 +36,10 @@ def by_heads(
                     name="reshape", args=(*before, heads, SelfAttr(path=(name,)))
                 ) as made,
             ) if name == head_dim:
-                if _is_open(heads):
-                    heads = count(target, len(before))
-                elif any(map(_is_open, before)):
-                    return statement
-                if heads is not None:
-                    args = (*before, heads, Literal(_OPEN))
+                kept = None if any(map(_is_open, before)) else heads
+                found = count(target, len(before)) if _is_open(heads) else kept
+                if found is not None:
+                    args = (*before, found, Literal(_OPEN))
                     return replace(statement, expression=replace(made, args=args))
         return statement
 

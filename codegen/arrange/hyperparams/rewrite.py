@@ -119,19 +119,15 @@ class _Writer:
             values = {name: self.arguments.values[name] for name in names}
             plan.defaults = values | plan.defaults
             plan.about = _about(names) if len(names) > 1 else ""
+            cuts = [
+                (name, heads, self.arguments.parts())
+                for name in names
+                if kind(name) == "dim"
+                for heads in dict.fromkeys((name.replace("dim", "heads"), "heads"))
+            ]
             plan.divided = [
                 (whole, by, times)
-                for whole, by, times in (
-                    *(
-                        (name, heads, self.arguments.parts())
-                        for name in names
-                        if kind(name) == "dim"
-                        for heads in dict.fromkeys(
-                            (name.replace("dim", "heads"), "heads")
-                        )
-                    ),
-                    ("heads", "kv_heads", 1),
-                )
+                for whole, by, times in (*cuts, ("heads", "kv_heads", 1))
                 if {whole, by} <= values.keys()
                 and values[whole] % (values[by] * times) == 0
             ]

@@ -8,7 +8,7 @@ from itertools import permutations
 
 from burnish.codegen.arrange.analysis.holes import FunctionSwitch, Switch
 from burnish.codegen.arrange.merge.optional_parts import Choices, OptionalPart, parts_of
-from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table
+from burnish.codegen.arrange.merge.size_table import ABSENT, Column, Table, agree
 from burnish.codegen.names.identifier import Identifier, free
 from burnish.codegen.ops import Trait, functions
 from burnish.codegen.program import (
@@ -193,26 +193,17 @@ def activations(
     """The arguments for functions, by switch, with their values."""
     columns = {
         switch: tuple(choice.get(switch, ABSENT) for choice in choices)
-        for switch in functions_of(whole)
+        for _, made in whole.members
+        for switch in walk(made)
+        if isinstance(switch, FunctionSwitch)
     }
     names: dict[Column, str] = {}
     found: dict[Switch, tuple[str, Column]] = {}
     for switch, column in columns.items():
-        fuller = (c for c in columns.values() if ABSENT not in c and _agree(column, c))
+        fuller = (c for c in columns.values() if ABSENT not in c and agree(column, c))
         column = next(fuller, column)
         if column not in names:
             names[column] = free(Identifier("activation"), taken)
             taken.add(names[column])
         found[switch] = names[column], column
     return found
-
-
-def _agree(column: Column, other: Column) -> bool:
-    """Whether both agree in every class that has the first."""
-    return all(a in (ABSENT, b) for a, b in zip(column, other, strict=True))
-
-
-def functions_of(whole: ClassPlan) -> list[FunctionSwitch]:
-    """The switches that are functions."""
-    made = (e for _, top in whole.members for e in walk(top))
-    return list(dict.fromkeys(e for e in made if isinstance(e, FunctionSwitch)))

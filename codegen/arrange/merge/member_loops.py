@@ -144,19 +144,19 @@ def as_sequential(plan: ClassPlan) -> Call | None:
     if plan.base != "nn.ModuleDict" or len(plan.inputs) != 1 or len(plan.members) != 1:
         return None
     match plan.block.statements:
-        case [Loop(carried=(x,), initial=(first,), index=part, body=body) as loop]:
-            pass
-        case _:
-            return None
-    step = body.statements[0]
-    if len(body.statements) != 1 or not isinstance(step, Assign):
-        return None
-    call = step.expression
-    calls = isinstance(call, ModuleCall) and call.target is part and call.inputs == (x,)
-    plain = first is plan.inputs[0] and plan.block.results == [loop.targets[0]]
-    begin = plan.members[0][1]
-    if calls and plain and isinstance(begin, Method):
-        return Call("nn.Sequential", begin.args)
+        case [
+            Loop(
+                carried=(x,),
+                initial=(first,),
+                index=part,
+                body=Block(statements=[Assign(expression=ModuleCall() as call)]),
+            ) as loop
+        ]:
+            calls = call.target is part and call.inputs == (x,)
+            plain = first is plan.inputs[0] and plan.block.results == [loop.targets[0]]
+            begin = plan.members[0][1]
+            if calls and plain and isinstance(begin, Method):
+                return Call("nn.Sequential", begin.args)
     return None
 
 

@@ -17,10 +17,8 @@ _DOUBLING = 4
 
 def progression(made: Sequence[Expression]) -> Expression | None:
     """The constructor of item `i` as an expression of `i`; None where there is none."""
-    first = made[0]
-    if not isinstance(first, Call) or not all(isinstance(m, Call) for m in made):
-        return None
-    return _call([m for m in made if isinstance(m, Call)])
+    calls = [m for m in made if isinstance(m, Call)]
+    return _call(calls) if len(calls) == len(made) else None
 
 
 def _call(made: Sequence[Call]) -> Call | None:
@@ -74,7 +72,7 @@ def _place(flags: list[bool]) -> Expression | None:
 def _part(parts: Sequence[Expression]) -> Expression | None:
     first = parts[0]
     if all(isinstance(part, Call) for part in parts):
-        return _call([part for part in parts if isinstance(part, Call)])
+        return progression(parts)
     if len({repr(part) for part in parts}) == 1:
         return first
     values = [part.value for part in parts if isinstance(part, Literal)]

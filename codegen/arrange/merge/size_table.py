@@ -180,10 +180,7 @@ class Table:
         """The size that an optional part's size equals in every class with the part."""
         kind, column = key
         found = [
-            other
-            for other in whole
-            if other[0] == kind
-            and all(a in (ABSENT, b) for a, b in zip(column, other[1], strict=True))
+            other for other in whole if other[0] == kind and agree(column, other[1])
         ]
         parameters = {slot.parameter for slot in self._uses(key)}
         same = [k for k in found if parameters & {s.parameter for s in self._uses(k)}]
@@ -329,7 +326,13 @@ def _pairs(column: Column, base: Column) -> list[tuple[Any, Any]]:
     return [(a, b) for a, b in pairs if a is not ABSENT and b is not ABSENT]
 
 
+def agree(column: Column, other: Column) -> bool:
+    """Whether both have one size in every class that has the first."""
+    return all(a in (ABSENT, b) for a, b in zip(column, other, strict=True))
+
+
 def _ratio(column: Column, base: Column) -> int:
     """How many times the base each size is, where it is one whole number; else 0."""
-    found = {a // b if b and a % b == 0 else 0 for a, b in _pairs(column, base)}
+    pairs = _pairs(column, base)
+    found: set[int] = {a // b if b and a % b == 0 else 0 for a, b in pairs}
     return found.pop() if len(found) == 1 else 0

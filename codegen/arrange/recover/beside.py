@@ -52,10 +52,10 @@ def _outside(statements: Sequence[Statement], flow: Flow) -> list[Statement]:
     before: dict[Statement, set[str]] = {}
     behind: dict[Statement, set[str]] = {}
     for statement in statements:
-        makers = list(flow.makers(statement))
+        makers = flow.makers(statement)
         before[statement] = set().union(*(before[m] | _module(m) for m in makers))
     for statement in reversed(statements):
-        readers = list(flow.readers_of(statement))
+        readers = flow.readers_of(statement)
         behind[statement] = set().union(*(behind[r] | _module(r) for r in readers))
     return [s for s in statements if not s.scope and not before[s] & behind[s]]
 

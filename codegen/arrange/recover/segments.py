@@ -248,14 +248,11 @@ def _is_deeper(later: Statement, earlier: Statement, flow: Flow) -> bool:
 
 
 def _is_sum(statement: Statement) -> bool:
-    made = expression(statement)
-    operands = (made.left, made.right) if isinstance(made, BinOp) else ()
-    is_sum = isinstance(made, BinOp) and made.operator == "+"
-    return (
-        is_sum
-        and len({*operands}) == 2
-        and all(isinstance(value, Value) and not value.host for value in operands)
-    )
+    """Whether it is the sum of two tensors."""
+    match expression(statement):
+        case BinOp(operator="+", left=Value() as one, right=Value() as other):
+            return one is not other and not (one.host or other.host)
+    return False
 
 
 def dense(statement: Statement) -> int:

@@ -109,7 +109,8 @@ def _threaded(block: Block) -> Block:
 
 def _one(first: If, second: If, flow: Flow) -> If | None:
     """Two Ifs as one, where the first one's branches say what the second one asks."""
-    if any(flow.is_read_outside(t, _readers(second, flow)) for t in first.targets):
+    inside = {flow.maker[t] for t in second.targets}  # the second, as it was before
+    if any(flow.is_read_outside(target, inside) for target in first.targets):
         return None
     answers = _answers(first, second)
     if None in answers or not any(isinstance(a, Literal) for a in answers):
@@ -141,11 +142,6 @@ def _answers(first: If, second: If) -> list[Expression | None]:
         return [None]
     place = first.targets.index(flag)
     return [_answer(side.results[place]) for side in first.blocks()]
-
-
-def _readers(second: If, flow: Flow) -> set[Statement]:
-    """The statement of the block that the second If is, before it was threaded."""
-    return {flow.maker[target] for target in second.targets}
 
 
 def _answer(result: Expression) -> Expression | None:

@@ -137,9 +137,8 @@ def _sums_soon(block: Block) -> Block:
     flow = Flow(block)
     missing = {s: len(set(flow.makers(s))) for s in block.statements}
     order: dict[Statement, None] = {}
-
-    def add(statement: Statement) -> None:
-        ready = [statement]
+    for statement in block.statements:
+        ready = [] if statement in order else [statement]
         while ready:
             made = ready.pop()
             order[made] = None
@@ -147,10 +146,6 @@ def _sums_soon(block: Block) -> Block:
                 missing[reader] -= 1
                 if not missing[reader] and _is_sum(reader):
                     ready.append(reader)
-
-    for statement in block.statements:
-        if statement not in order:
-            add(statement)
     return Block([*order], block.results)
 
 

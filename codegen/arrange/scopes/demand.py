@@ -24,11 +24,8 @@ def in_demand(item: Item) -> Item:
     if not isinstance(item, Group):
         return item
     items = [in_demand(inner) for inner in item.items]
-    return replace(item, items=_demanded(items) if _is_straight(items) else items)
-
-
-def _is_straight(items: list[Item]) -> bool:
-    return all(isinstance(s, Assign) for item in items for s in statements_of(item))
+    is_straight = all(isinstance(s, Assign) for s in statements_of(item))
+    return replace(item, items=_demanded(items) if is_straight else items)
 
 
 def _demanded(items: list[Item]) -> list[Item]:

@@ -67,19 +67,15 @@ def module_scope(statement: Statement) -> tuple[Level, ...]:
         return own[: min(common(own, scope) for scope in scopes)]
     if statement.scope:
         return statement.scope
-    for expression in leaves(statement):
-        if isinstance(expression, Layer) and (parts := _named_by(expression)):
-            return tuple(Level(part) for part in parts)
-    return ()
+    # an exporter that transposes a matrix counts it, and keeps the name of its bias
+    named = map(named_module, weights_of_layers(statement))
+    return tuple(map(Level, next(filter(None, named), ())))
 
 
-def _named_by(layer: Layer) -> tuple[str, ...]:
-    """The module that the layer's weights are named after.
-
-    An exporter that transposes a matrix counts it, and keeps the name of its bias.
-    """
-    named = map(named_module, layer.weights.values())
-    return next((parts for parts in named if parts), ())
+def weights_of_layers(statement: Statement) -> Iterator[Weight]:
+    """The weights that a statement reads through its layers."""
+    layers = (e for e in leaves(statement) if isinstance(e, Layer))
+    return (weight for layer in layers for weight in layer.weights.values())
 
 
 def named_module(weight: Weight) -> tuple[str, ...]:

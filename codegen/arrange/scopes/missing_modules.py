@@ -15,9 +15,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from burnish.codegen.arrange.scopes.group_kind import free_weights
-from burnish.codegen.arrange.scopes.grouping import leaves, level_names, module_of
-from burnish.codegen.program import Layer, Level, Statement, Weight
+from burnish.codegen.arrange.scopes.group_kind import free_weights, weights_of_layers
+from burnish.codegen.arrange.scopes.grouping import level_names, module_of
+from burnish.codegen.program import Level, Statement, Weight
 
 _Path = tuple[str, ...]
 _PARTS = "parametrizations"
@@ -32,11 +32,11 @@ def with_uncalled(statements: Sequence[Statement]) -> None:
 
 def _complete(statements: Sequence[Statement]) -> None:
     """Put the modules that are missing between those of the scopes."""
-    reads = Counter(id(w) for s in statements for w in _of_layers(s))
+    reads = Counter(id(w) for s in statements for w in weights_of_layers(s))
     children: dict[tuple[_Path, str], set[_Path]] = defaultdict(set)
     for statement in statements:
         path = level_names(statement.scope)
-        for weight in _of_layers(statement):
+        for weight in weights_of_layers(statement):
             if reads[id(weight)] == 1:
                 number, known = _called(path, module_of(weight))
                 for before, after in _aligned(known, module_of(weight)):
@@ -130,11 +130,6 @@ def _to_owners(statements: Sequence[Statement]) -> None:
             inside = len(module) > len(path) and module[: len(path)] == path
             if inside and module in scopes:
                 statement.scope = scopes[module]
-
-
-def _of_layers(statement: Statement) -> Iterator[Weight]:
-    layers = (e for e in leaves(statement) if isinstance(e, Layer))
-    return (weight for layer in layers for weight in layer.weights.values())
 
 
 def _free(statement: Statement) -> Iterator[Weight]:

@@ -171,11 +171,10 @@ def _split(
             calls = [inside]
         for number, call in enumerate(calls):
             if number:
+                own = replace(level, call=number)
                 for statement in call:
-                    own = replace(level, call=number)
-                    before = statement.scope[:depth]
-                    after = statement.scope[depth + 1 :]
-                    statement.scope = (*before, own, *after)
+                    scope = statement.scope
+                    statement.scope = (*scope[:depth], own, *scope[depth + 1 :])
             _split(call, depth + 1, weights)
 
 
