@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -19,8 +20,11 @@ from burnish.codegen.passes.weights.unfold import instead
 from burnish.codegen.scopes import scope_of, write_scope
 from burnish.codegen.weights import constants, origin
 
-_NAMES = "relative_position_bias_table", "relative_position_index"
-"""What Swin's and MaxViT's authors call the two."""
+_NAMES = {
+    True: ("relative_position_bias_table", "relative_position_index"),
+    False: ("attention_biases", "attention_bias_idxs"),
+}
+"""What Swin and MaxViT call the two; what LeViT does, whose offsets have no sign."""
 _SUMS = frozenset(("Add", "Attention"))
 _FEWEST = 4
 """Of fewer places hardly any two pairs have one offset."""
@@ -38,19 +42,21 @@ def unfold_offsets(model: ir.Model, account: Account) -> bool:
         found = _table(tensor)
         if found is None:
             continue
-        table, index = found
+        table, index, signed = found
         dims = tensor.shape.numpy()
-        how = functools.partial(_bias, index=index, dims=dims)
+        how = functools.partial(_bias, index=index, signed=signed, dims=dims)
         held = origin.replaced(tensor, ir.tensor(table, dtype=tensor.dtype), how)
         scope = scope_of(users[0])
         path = "".join(f"{level.name}." for level in scope)
-        like, places = (ir.Value(name=f"{path}{each}") for each in _NAMES)
+        like, places = (ir.Value(name=f"{path}{each}") for each in _NAMES[signed])
         weight = g.initializer(model, like, g.unwrap(held), trains=True)
         constants.mark_parameter(weight)
         read = g.initializer(model, places, ir.tensor(index), trains=False)
-        rows = ir.Node("", "Gather", [weight, read])
-        heads = [ir.AttrInt64s("perm", [2, 0, 1])]
-        made = [rows, ir.Node("", "Transpose", rows.outputs, heads)]
+        axis = ir.AttrInt64("axis", 0 if signed else 1)
+        made = [ir.Node("", "Gather", [weight, read], [axis])]
+        if signed:
+            heads = [ir.AttrInt64s("perm", [2, 0, 1])]
+            made.append(ir.Node("", "Transpose", made[0].outputs, heads))
         if len(dims) > 3:
             axes = g.constant_node(np.arange(len(dims) - 3))
             inputs = [made[-1].outputs[0], axes.outputs[0]]
@@ -64,8 +70,19 @@ def unfold_offsets(model: ir.Model, account: Account) -> bool:
     return changed
 
 
-def _table(tensor: ir.TensorProtocol) -> tuple[np.ndarray, np.ndarray] | None:
-    """The table (offsets, heads) and the index (places, places) of a bias, if any.
+class _Offsets(NamedTuple):
+    """A bias as a table, (offsets, heads) if signed, else (heads, offsets).
+
+    index (places, places): the offset of each pair of places.
+    """
+
+    table: np.ndarray
+    index: np.ndarray
+    signed: bool
+
+
+def _table(tensor: ir.TensorProtocol) -> _Offsets | None:
+    """The table of a bias (heads, places, places); None where it has none.
 
     Places are those of a window, row by row. Most offsets have numbers of their own,
     which those of a mask have not.
@@ -79,25 +96,36 @@ def _table(tensor: ir.TensorProtocol) -> tuple[np.ndarray, np.ndarray] | None:
     diagonal = np.diagonal(bias, axis1=1, axis2=2)
     if (diagonal != diagonal[:, :1]).any():
         return None
-    for index in _indices(places):
+    for index, signed in _indices(places):
         first = np.unique(index, return_index=True)[1]
-        table = np.ascontiguousarray(bias.reshape(len(bias), -1)[:, first].T)
-        if np.array_equal(_bias(table, index, bias.shape), bias):
-            varied = 2 * len(np.unique(table, axis=0)) > len(table)
-            return (table, index) if varied else None
+        rows = bias.reshape(len(bias), -1)[:, first].T
+        table = np.ascontiguousarray(rows if signed else rows.T)
+        if np.array_equal(_bias(table, index, signed, bias.shape), bias):
+            varied = 2 * len(np.unique(rows, axis=0)) > len(rows)
+            return _Offsets(table, index, signed) if varied else None
     return None
 
 
-def _bias(table: np.ndarray, index: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
-    return table[index].transpose(2, 0, 1).reshape(dims)
+def _bias(
+    table: np.ndarray, index: np.ndarray, signed: bool, dims: tuple[int, ...]
+) -> np.ndarray:
+    return (table.T if signed else table)[:, index].reshape(dims)
 
 
-def _indices(places: int) -> Iterator[np.ndarray]:
-    """The offset of each pair of places, for every window of so many places."""
+def _indices(places: int) -> Iterator[tuple[np.ndarray, bool]]:
+    """The offset of each pair of places, for every window of so many places.
+
+    Without a sign and with one; those of fewer offsets come first.
+    """
     heights = [h for h in range(1, places + 1) if places % h == 0]
-    for height in sorted(heights, key=lambda h: (2 * h - 1) * (2 * places // h - 1)):
-        width = places // height
-        row, column = np.divmod(np.arange(places), width)
-        down = row[:, None] - row + height - 1
-        along = column[:, None] - column + width - 1
-        yield down * (2 * width - 1) + along
+    heights.sort(key=lambda h: (2 * h - 1) * (2 * places // h - 1))
+    for signed in (False, True):
+        for height in heights:
+            width = places // height
+            row, column = np.divmod(np.arange(places), width)
+            down, along = row[:, None] - row, column[:, None] - column
+            if signed:
+                down, along = down + height - 1, along + width - 1
+                yield down * (2 * width - 1) + along, signed
+            else:
+                yield abs(down) * width + abs(along), signed

@@ -95,11 +95,13 @@ def test_a_matrix_that_an_author_keeps_as_in_and_out_stays_so(by, text):
     assert f"nn.Linear(4, classes, bias=False{option})" in source
 
 
-def biases(height: int, width: int, heads: int) -> np.ndarray:
+def biases(height: int, width: int, heads: int, signed: bool = True) -> np.ndarray:
     """Numbers of heads and of offsets in a window, (1, heads, places, places)."""
     table = floats(2 * height - 1, 2 * width - 1, heads)
     places = [(row, column) for row in range(height) for column in range(width)]
     rows = [[(a[0] - b[0], a[1] - b[1]) for b in places] for a in places]
+    if not signed:
+        rows = [[(abs(down), abs(along)) for down, along in row] for row in rows]
     numbers = np.array([[table[offset] for offset in row] for row in rows])
     return numbers.transpose(2, 0, 1)[None]
 
@@ -122,6 +124,15 @@ def test_a_bias_of_offsets_is_a_table(height, width, rows):
     text = check_source(folded(biases(height, width, 3)), rtol=0)
     assert READ in text
     assert f"nn.Param(nn.init.normal(0.02), ({rows}, 3))" in text
+
+
+@pytest.mark.parametrize(("height", "width"), [(2, 2), (3, 4), (4, 3), (1, 5)])
+def test_offsets_without_a_sign_are_a_table(height, width):
+    """LeViT's: as far to the left as to the right is one offset."""
+    bias = biases(height, width, 3, signed=False)[0]
+    text = check_source(folded(bias), rtol=0)
+    assert "self.attention_biases[:, self." in text
+    assert f"nn.Param(nn.init.normal(0.02), (3, {height * width}))" in text
 
 
 def test_without_an_axis_of_examples() -> None:
