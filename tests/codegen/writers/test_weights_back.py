@@ -16,6 +16,7 @@ from burnish.codegen import onto
 from burnish.codegen.cli import main
 from burnish.codegen.errors import ConversionError, ExportError, UsageError
 from burnish.codegen.pipeline import Options, generate, write
+from tests.codegen.passes.test_unfolded import biases, folded
 from tests.harness.source import floats, graph, node
 
 MNIST = Path(str(resources.files("burnish.models") / "mnist" / "mnist.onnx"))
@@ -124,6 +125,19 @@ def test_a_folded_factor_stays(tmp_path: Path) -> None:
     (bias,) = (v for n, v in weights.items() if v.shape == (3,))
     wanted = np.einsum("oi,bihw->bohw", weights[name][:, :, 0, 0], x)
     np.testing.assert_allclose(y, wanted + bias[:, None, None], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_table_of_offsets_goes_back_into_its_bias(
+    signed: bool, tmp_path: Path
+) -> None:
+    bias = biases(2, 3, 2, signed)
+    path = saved(folded(bias), tmp_path)
+    [name] = weights = state(path, tmp_path)
+    assert weights[name].size < bias.size
+    weights[name] *= 2
+    after = back(weights, path, tmp_path)
+    np.testing.assert_array_equal(after["onnx::Add_7"], 2 * bias)
 
 
 def test_weights_of_another_module_are_refused(tmp_path: Path) -> None:
