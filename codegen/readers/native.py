@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
-import json
+import marshal
 import os
 import subprocess
 import sys
@@ -77,9 +77,7 @@ def function_body(
 
     kind: operator, opset and domain; since: the body's own version.
     """
-    empty = onnx.ModelProto()
-    texts = [text.hex() for text in types]
-    return _ask("body", empty, list(kind), since, node.hex(), texts)
+    return _ask("body", onnx.ModelProto(), kind, since, node, types)
 
 
 class _Process:
@@ -104,7 +102,7 @@ class _Process:
         late = threading.Timer(about["seconds"] * _PATIENCE, self.process.kill)
         late.start()
         try:
-            self.process.stdin.write(json.dumps(about).encode() + b"\n" + message)
+            self.process.stdin.write(marshal.dumps(about) + message)
             self.process.stdin.flush()
             status = self.process.stdout.read(1)
             size = int.from_bytes(self.process.stdout.read(8), "little")
