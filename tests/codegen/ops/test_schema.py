@@ -40,13 +40,17 @@ def versions(rule: Rule) -> list[int]:
     )
 
 
+OF_READERS = ("whole_lengths",)
+"""Attributes that no file has: readers add them for what an exporter means."""
+
+
 def parameters(rule: Rule) -> tuple[list[str], dict[str, object]]:
     """Names of inputs, and attributes with defaults, as the signature has them."""
     inputs, attributes = [], {}
     for p in inspect.signature(rule.function).parameters.values():
         if p.kind is not p.KEYWORD_ONLY:
             inputs.append(p.name.rstrip("_"))
-        elif p.name != "node":
+        elif p.name not in ("node", *OF_READERS):
             attributes[p.name.rstrip("_")] = default(p.default)
     return inputs, attributes
 
