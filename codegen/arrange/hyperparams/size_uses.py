@@ -42,24 +42,16 @@ class SizeUses:
         self.terms: dict[Node, Term] = {}
         self.uses: dict[Node, list[Use]] = defaultdict(list)
         self.beside: dict[tuple[str, int], list[Node]] = defaultdict(list)
-        if by_number:
-            self._tie()
-        self._use()
-
-    def _tie(self) -> None:
-        """Let features of one number be one size."""
+        opened = self.ties.opened
+        holes = [(plan, hole) for plan in classes for hole in opened[plan.name][1]]
         first: dict[int, Node] = {}
-        for plan in self.classes:
-            for hole in self.ties.opened[plan.name][1]:
-                if hole.slot.parameter in FEATURES:
-                    self.ties.same(first.setdefault(hole.value, hole), hole)
-
-    def _use(self) -> None:
-        for plan in self.classes:
-            for hole in self.ties.opened[plan.name][1]:
-                root = self.ties.find(hole)
-                self.uses[root].append(Use(plan, hole.slot))
-                self.beside[plan.name, hole.slot.call].append(root)
+        for _, hole in holes if by_number else ():
+            if hole.slot.parameter in FEATURES:
+                self.ties.same(first.setdefault(hole.value, hole), hole)
+        for plan, hole in holes:
+            root = self.ties.find(hole)
+            self.uses[root].append(Use(plan, hole.slot))
+            self.beside[plan.name, hole.slot.call].append(root)
 
     @cached_property
     def towers(self) -> dict[str, str]:

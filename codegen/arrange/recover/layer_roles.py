@@ -51,15 +51,14 @@ class Roles:
         found = []
         for statement in statements:
             called = callee(expression(statement))
-            weighs = called == "ops.softmax" and self._weighs(statement, inside)
+            weighs = (
+                called == "ops.softmax"
+                and self._product_before(statement, inside)
+                and self._product_behind(statement, inside)
+            )
             if called == _ATTENTION or weighs:
                 found.append(statement)
         return found
-
-    def _weighs(self, softmax: Statement, inside: set[int]) -> bool:
-        """A product behind it, and a product of two computed values before it."""
-        before = self._product_before(softmax, inside)
-        return bool(before and self._product_behind(softmax, inside))
 
     def kind(self, statements: Sequence[Statement]) -> str:
         """A class name from the layers and operators inside."""
@@ -103,7 +102,9 @@ class Roles:
         names: dict[int, str] = {}
         for statement in self.attentions(statements):
             self._attention_names(statement, inside, names)
-        self._gated_names(statements, names)
+        gate = self._gate(statements) or ()
+        for layer, word in zip(gate, ("gate", "up", "down"), strict=False):
+            names.setdefault(id(layer), word)
         for layer in self._shortcuts(statements):
             names.setdefault(id(layer), "downsample")
         for number, group in self._by_base(statements, names).items():
@@ -263,13 +264,6 @@ class Roles:
                         if alone and kinds == {"Linear"}:
                             return gate, up, down
         return None
-
-    def _gated_names(
-        self, statements: Sequence[Statement], names: dict[int, str]
-    ) -> None:
-        found = self._gate(statements)
-        for layer, word in zip(found or (), ("gate", "up", "down"), strict=False):
-            names.setdefault(id(layer), word)
 
 
 def _product(

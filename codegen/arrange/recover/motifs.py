@@ -68,7 +68,7 @@ def are_several(blocks: Sequence[object]) -> bool:
 
 def block_kind(block: Sequence[Statement]) -> str:
     """The class of a convolution block: "ConvBNReLU", "ConvTransposeBN"."""
-    layer = next(iter(layers_of(block[0])))
+    layer = layers_of(block[0])[0]
     activation = callee(expression(block[-1])) or None
     return conv_word(layer.kind, has_norm=True, activation=activation)
 

@@ -274,7 +274,7 @@ def on_host(statement: Statement) -> bool:
     return all(target.host for target in statement.targets)
 
 
-def layers_of(statement: Statement) -> Iterable[Layer]:
+def layers_of(statement: Statement) -> list[Layer]:
     return [e for e in leaves(statement) if isinstance(e, Layer)]
 
 

@@ -245,14 +245,12 @@ def _name_head(
     rest: list[Statement], flow: Flow, names: dict[int, str], has_units: bool
 ) -> None:
     """The last layer of a model with modules is its head."""
-    for statement in reversed(rest):
-        found = list(layers_of(statement))
-        if found and found[0].kind == "Linear":
-            read = flow.readers_of(statement)
-            if has_units and not any(map(dense, read)):
-                names[id(found[0])] = "head"
-        if found:
-            return
+    last = next(filter(layers_of, reversed(rest)), None)
+    if last is None or not has_units or any(map(dense, flow.readers_of(last))):
+        return
+    first = layers_of(last)[0]
+    if first.kind == "Linear":
+        names[id(first)] = "head"
 
 
 def together(
