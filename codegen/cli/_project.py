@@ -99,17 +99,18 @@ def _report(done: Updated) -> None:
     from burnish.codegen.tools import console
 
     for path in done.written:
-        console.line(_near(path))
+        console.line(near(path))
     for path in done.kept:
-        console.say(f"kept: {_near(path)}")
+        console.say(f"kept: {near(path)}")
     if not done.written:
         console.say(f"{done.module.table.module}: is up to date")
     if conflicts := done.module.settled.conflicts:
         marked = f"{console.count(conflicts, 'conflict')}, marked <<<<<<< and >>>>>>>"
-        console.say(f"{_near(done.module.settled.source)}: {marked}")
+        console.say(f"{near(done.module.settled.source)}: {marked}")
 
 
-def _near(path: Path) -> Path:
+def near(path: Path) -> Path:
+    """A path from the current folder, where it is below it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 

@@ -92,18 +92,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _of_tables() -> list[Result]:
     """The modules that the tables of the project here name, with paths from here."""
+    from burnish.codegen.cli._project import near
     from burnish.codegen.project import status, tables
 
     project = tables.found(Path())
     if project is None:
         return []
-    here = Path.cwd()
-    return [
-        replace(result, path=result.path.relative_to(here))
-        if result.path.is_relative_to(here)
-        else result
-        for result in status.states(project)
-    ]
+    return [replace(each, path=near(each.path)) for each in status.states(project)]
 
 
 def _diffs(results: list[Result], source: Path) -> dict[Path, str]:

@@ -61,3 +61,4 @@ from burnish.codegen.program.statements import Scope as Scope
 from burnish.codegen.program.statements import Statement as Statement
 from burnish.codegen.program.statements import attributes_used as attributes_used
 from burnish.codegen.program.statements import every_expression as every_expression
+from burnish.codegen.program.statements import level_names as level_names

@@ -25,6 +25,11 @@ class Level:
 Scope: TypeAlias = tuple[Level, ...]
 
 
+def level_names(scope: Scope) -> tuple[str, ...]:
+    """The path of a scope's module: the names of its levels."""
+    return tuple(level.name for level in scope)
+
+
 @dataclass(eq=False)
 class Block:
     """Statements, and the expressions that they hand back."""

@@ -13,7 +13,7 @@ from itertools import combinations, pairwise
 
 import onnx_ir as ir
 
-from burnish.codegen.program import Level, Scope
+from burnish.codegen.program import Level, Scope, level_names
 from burnish.codegen.scopes import is_placed, scope_of, write_scope
 
 _ROUNDS = 4
@@ -151,7 +151,7 @@ class _Known:
         self.inside: dict[tuple[str, ...], int] = {}
         self.bodies: set[tuple[str, ...]] = set()
         for node in model.graph:
-            names = _names(scope_of(node))
+            names = level_names(scope_of(node))
             for depth, level in enumerate(scope_of(node), 1):
                 self.kinds[names[:depth]] = level.kind
                 self.inside[names[:depth]] = self.inside.get(names[:depth], 0) + 1
@@ -194,10 +194,10 @@ class _Known:
         modules = [self._body(scope) for scope in (*before, *behind)]
         modules.sort(key=len, reverse=True)
         deepest = [scope for scope in modules if len(scope) == len(modules[0])]
-        return deepest[0] if len({_names(scope) for scope in deepest}) == 1 else ()
+        return deepest[0] if len({level_names(scope) for scope in deepest}) == 1 else ()
 
     def _body(self, scope: Scope) -> Scope:
-        while scope and _names(scope) not in self.bodies:
+        while scope and level_names(scope) not in self.bodies:
             scope = scope[:-1]
         return scope
 
@@ -208,7 +208,7 @@ class _Known:
             return ()
         scope = readers[0][:-1]
         while len(scope) > 1:
-            names = _names(scope)
+            names = level_names(scope)
             if self.inside.get(names[:-1]) != self.inside.get(names):
                 break
             scope = scope[:-1]
@@ -218,10 +218,6 @@ class _Known:
 def _around(node: ir.Node) -> tuple[Set[Scope], Set[Scope]]:
     """The scopes of what a node reads, and of what reads it."""
     return _nearest({*node.predecessors()}, {}), _nearest({*node.successors()}, {})
-
-
-def _names(scope: Scope) -> tuple[str, ...]:
-    return tuple(level.name for level in scope)
 
 
 def _neighbours(group: list[ir.Node], before: bool = True) -> list[Scope]:

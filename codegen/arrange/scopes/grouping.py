@@ -211,11 +211,6 @@ def scope_of(group: Group) -> Scope:
     return scope[: depth + 1]
 
 
-def level_names(scope: Scope) -> tuple[str, ...]:
-    """The attribute names of a scope's levels."""
-    return tuple(level.name for level in scope)
-
-
 def module_of(weight: Weight) -> tuple[str, ...]:
     """The path of the module that a weight's name says it is of."""
     return tuple(weight.path.split(".")[:-1])

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from burnish.codegen.arrange.scopes.group_kind import free_weights, weights_of_layers
-from burnish.codegen.arrange.scopes.grouping import level_names, module_of
-from burnish.codegen.program import Level, Statement, Weight
+from burnish.codegen.arrange.scopes.grouping import module_of
+from burnish.codegen.program import Level, Statement, Weight, level_names
 
 _Path = tuple[str, ...]
 _PARTS = "parametrizations"

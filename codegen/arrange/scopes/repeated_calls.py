@@ -15,7 +15,6 @@ from dataclasses import replace
 from burnish.codegen.arrange.scopes.grouping import (
     every_weight,
     leaves,
-    level_names,
     module_of,
     weights_of,
 )
@@ -28,6 +27,7 @@ from burnish.codegen.program import (
     Method,
     Statement,
     UnaryOp,
+    level_names,
 )
 
 _AGAIN = re.compile(r"(.+)_(\d+)")

@@ -33,6 +33,8 @@ from burnish.codegen.program import (
 
 _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 """The positions of PyTorch's gates (i f g o; r z n) among ONNX's (i o f c; z r h)."""
+GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
+"""The positions of ONNX's gates among PyTorch's."""
 
 
 def _usual(given: list[str] | None, names: list[str]) -> bool:

@@ -13,15 +13,8 @@ import numpy as np
 from burnish.codegen.ops.rule.expressions import buffer, operand
 from burnish.codegen.program import Expression, Layer
 
-MODES = {
-    "BRANCH_LEQ": 0,
-    "BRANCH_LT": 1,
-    "BRANCH_GTE": 2,
-    "BRANCH_GT": 3,
-    "BRANCH_EQ": 4,
-    "BRANCH_NEQ": 5,
-    "BRANCH_MEMBER": 6,
-}
+_KINDS = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
+MODES = {f"BRANCH_{kind}": code for code, kind in enumerate(_KINDS)}
 _LEAF = 255
 
 

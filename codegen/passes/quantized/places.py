@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from burnish.codegen.passes import graph as g
-from burnish.codegen.program import Scope, demand_order
+from burnish.codegen.program import demand_order, level_names
 from burnish.codegen.scopes import scope_of, write_scope
 
-Path = tuple[str, ...]
 _MEASURES = frozenset(("Shape", "Size"))
 
 
@@ -21,14 +20,16 @@ def place(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
     ours = set(made)
     scopes = {node: scope_of(node) for node in model.graph if node not in ours}
     inside = {
-        _path(scope)[:depth] for scope in scopes.values() for depth in range(len(scope))
+        level_names(scope)[:depth]
+        for scope in scopes.values()
+        for depth in range(len(scope))
     }
     for node in made:
         maker = g.maker_of(node.inputs[0])
         scope = () if maker is None else scope_of(maker)
-        path = _path(scope)
+        path = level_names(scope)
         readers = [scopes.get(user, ()) for user, _ in node.outputs[0].uses()]
-        at_home = all(_path(reader)[: len(path)] == path for reader in readers)
+        at_home = all(level_names(reader)[: len(path)] == path for reader in readers)
         if scope and path not in inside and not at_home:
             scope = scope[:-1]
         write_scope(node, scope)
@@ -80,7 +81,3 @@ def _makers(node: ir.Node) -> list[ir.Node]:
     made = [g.maker_of(value) for value in node.inputs]
     made += [maker for reader in inner for maker in _makers(reader)]
     return [maker for maker in made if maker is not None]
-
-
-def _path(scope: Scope) -> Path:
-    return tuple(level.name for level in scope)

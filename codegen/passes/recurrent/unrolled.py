@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from burnish.codegen.account import Account
+from burnish.codegen.ops.layers.recurrent import GATES
 from burnish.codegen.ops.shapes.dims import axes_of
 from burnish.codegen.passes import graph as g
 from burnish.codegen.passes.recurrent.cells import Cell
@@ -21,9 +22,6 @@ from burnish.codegen.passes.recurrent.sequence_forms import layer_step_of
 from burnish.codegen.passes.recurrent.step_forms import Product, Step
 from burnish.codegen.passes.recurrent.written import written
 from burnish.codegen.scopes import scope_of, write_scope
-
-_PLACES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
-"""The places of ONNX's gates (i o f c; z r h) among PyTorch's (i f g o; r z n)."""
 
 
 def unrolled_layers(model: ir.Model, account: Account) -> bool:
@@ -147,7 +145,7 @@ def _users(value: ir.Value) -> set[ir.Node]:
 def _cell(step: Step) -> Cell:
     """The weights as ONNX packs them."""
     size = step.of_h.sizes[1]
-    blocks = [step.order[place] for place in _PLACES[step.kind]]
+    blocks = [step.order[place] for place in GATES[step.kind]]
     rows = np.concatenate([np.arange(size) + size * block for block in blocks])
     W, R = (_matrix(product)[rows][None] for product in (step.of_x, step.of_h))
     given = [g.constant(product.bias) for product in (step.of_x, step.of_h)]

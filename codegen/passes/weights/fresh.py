@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from burnish.codegen.account import Account
 from burnish.codegen.passes import graph as g
+from burnish.codegen.program import level_names
 from burnish.codegen.scopes import scope_of
 from burnish.codegen.weights import constants, origin
 
@@ -171,7 +172,7 @@ def _calls(uses: Iterable[Use]) -> Iterator[list[Use]]:
     )
     for use in uses:
         node, index = use
-        scope = tuple(level.name for level in scope_of(node))
+        scope = level_names(scope_of(node))
         beside = tuple(map(id, _vectors(node, index)))
         if scope:
             by_scope[scope, node.op_type, index].append(use)

@@ -35,6 +35,7 @@ from burnish.codegen.passes.weights.fresh import (
     matrices_beside,
     own_copy,
 )
+from burnish.codegen.program import level_names
 from burnish.codegen.scopes import is_placed, scope_of
 from burnish.codegen.weights import constants, origin
 
@@ -294,7 +295,7 @@ def _parameters(model: ir.Model) -> list[str]:
 
 
 def _path(node: ir.Node) -> _Path:
-    return tuple(level.name for level in scope_of(node))
+    return level_names(scope_of(node))
 
 
 def _by_path(value: ir.Value) -> dict[_Path, list[Use]]:

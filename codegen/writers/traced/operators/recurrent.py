@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from burnish.codegen.ops.layers.recurrent import GATES
 from burnish.codegen.writers.traced.emitter import Emitter
 from burnish.codegen.writers.traced.table import writes
 from burnish.nn.core.module import Module
 from burnish.nn.lowbit.input_quantizer import InputQuantizer
 
 _CELLS = ("LSTM", "GRU", "RNN")
-_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,), "peepholes": (0,)}
-"""Where ONNX's gates are among PyTorch's: i o f c of i f c o, z r h of r z h."""
+_GATES = {**GATES, "peepholes": (0,)}
 
 
 @writes(**{f"nn.{op}": op for op in _CELLS})

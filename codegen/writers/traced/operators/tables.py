@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from burnish.codegen.ops.rule.trees import MODES
 from burnish.codegen.writers.traced.emitter import Emitter, data_type
 from burnish.codegen.writers.traced.table import writes
 
-_MODES = (
-    "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
-)  # fmt: skip
-_MEMBER = 6
+_MODES, _MEMBER = [*MODES], MODES["BRANCH_MEMBER"]
 
 
 @writes("tree_ensemble")
