@@ -17,7 +17,7 @@ from burnish.codegen.ops.rule.expressions import (
     plain,
     tensor,
 )
-from burnish.codegen.ops.rule.registry import NodeContext, Result
+from burnish.codegen.ops.rule.registry import NodeContext
 from burnish.codegen.program import (
     Assign,
     Attribute,
@@ -161,13 +161,6 @@ def unpacked(
     )
     node.emit(Assign(values, (), expression))
     return values
-
-
-def wanted(node: NodeContext, *parts: Expression) -> Result:
-    """As many of the parts as the node has outputs."""
-    if len(node.outputs) == 1:
-        return parts[0]
-    return tuple(parts[: len(node.outputs)])
 
 
 def axes_option(axes: list[Any] | Expression | None) -> Any:

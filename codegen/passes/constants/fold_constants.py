@@ -26,8 +26,9 @@ LIMIT = 1 << 20
 _DONE = "node computed now"
 #: Kept although constant: quantized weights stay quantized, Constant is one already.
 _KEPT = frozenset(("Constant", "DequantizeLinear", "QuantizeLinear", "If"))
-#: Left to the running model: their work is not bounded by what they read and make.
-_LEFT = having(Trait.UNBOUNDED)
+#: Left to the running model too: their results are random, or their work is not
+#: bounded by what they read and make.
+_LEFT = _KEPT | having(Trait.UNBOUNDED | Trait.RANDOM)
 #: Operators on one weight that only move or convert its elements.
 _LAYOUT = having(Trait.VIEW) | {"Cast"}
 #: Operators that take a weight apart; the parts train as the whole did.
@@ -87,8 +88,7 @@ def can_run(node: ir.Node) -> bool:
     """Whether a node's results can be known now."""
     return (
         node.domain == ""
-        and node.op_type not in _KEPT | _LEFT
-        and node.op_type not in g.RANDOM
+        and node.op_type not in _LEFT
         and next(g.bodies(node), None) is None
     )
 

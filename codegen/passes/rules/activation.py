@@ -38,7 +38,7 @@ def _half_x_times(one_plus: Pattern) -> Pattern:
 
 
 _ERF = 1 + op("Erf", either(x / math.sqrt(2), x * math.sqrt(0.5)))
-_CUBE = either(op("Pow", x, 3), (x * x) * x)
+_CUBE = either(x**3, (x * x) * x)
 _ONE_PLUS_POWER = 1 + op("Exp", op("Neg", x))
 _CLIPPED = op("Clip", x + 3, 0, 6)
 _C = 0.044715

@@ -30,8 +30,8 @@ def _at_least(of: Pattern) -> Pattern:
 # --- x / |x| ---
 
 _NORM = op("ReduceL1|ReduceL2", _X, name="norm")
-_ROOT = op("Sqrt", _at_least(op("ReduceSum", op("Mul", _X, _X), name="norm")))
-_LARGEST = op("Sqrt", op("ReduceSum", op("Mul", _X, _X), name="norm"))
+_ROOT = op("Sqrt", _at_least(op("ReduceSum", _X * _X, name="norm")))
+_LARGEST = op("Sqrt", op("ReduceSum", _X * _X, name="norm"))
 _UNIT = either(
     *(_X / _at_least(_NORM), _X / _ROOT, _X * op("Reciprocal", _ROOT)),
     _X * op("Min", op("Reciprocal", _LARGEST), _EPS, name="at most"),
@@ -68,7 +68,7 @@ def _unit(found: Match) -> Rewritten:
 
 
 def _product(one: Pattern, other: Pattern, name: str) -> Pattern:
-    return op("ReduceSum", op("Mul", one, other), name=name)
+    return op("ReduceSum", one * other, name=name)
 
 
 _UNITS = _product(
@@ -110,7 +110,7 @@ def _cosine(found: Match) -> Rewritten:
 # --- variance and standard deviation ---
 
 _APART = _X - op("ReduceMean", _X, name="mean")
-_SQUARE = either(op("Pow", _APART, 2), op("Mul", _APART, _APART))
+_SQUARE = either(_APART**2, _APART * _APART)
 _VARIANCE = op("ReduceMean", _SQUARE, name="main")
 _CORRECTED = op("Variance", _X, name="main", domain="burnish") * Scalar("count")
 

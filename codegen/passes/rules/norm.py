@@ -26,7 +26,7 @@ _MEANS = ("ReduceMean", "GlobalAveragePool")
 
 
 def _square(of: Pattern) -> Pattern:
-    return either(op("Pow", of, 2), op("Mul", of, of))
+    return either(of**2, of * of)
 
 
 def _mean(of: Pattern) -> Pattern:
@@ -34,13 +34,13 @@ def _mean(of: Pattern) -> Pattern:
 
 
 def _root(variance: Pattern) -> Pattern:
-    return either(op("Sqrt", variance), op("Pow", variance, 0.5))
+    return either(op("Sqrt", variance), variance**0.5)
 
 
 def _inverse(variance: Pattern) -> Pattern:
     """1 / sqrt(variance), in the ways that occur."""
     root = _root(variance)
-    return either(op("Reciprocal", root), 1 / root, op("Pow", variance, -0.5))
+    return either(op("Reciprocal", root), 1 / root, variance**-0.5)
 
 
 def _divided(top: Pattern, variance: Pattern) -> Pattern:

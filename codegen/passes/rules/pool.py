@@ -22,11 +22,11 @@ from burnish.codegen.symbolic.sizes import ONE
 # --- x / (k + alpha * mean square of the channels around) ** beta ---
 
 _X = Any("x")
-_ONE_IMAGE = op("Reshape|Unsqueeze", op("Mul", _X, _X), Any("shape"), name="image")
+_ONE_IMAGE = op("Reshape|Unsqueeze", _X * _X, Any("shape"), name="image")
 _MEANS = op("AveragePool", op("Pad", _ONE_IMAGE, Any("pads"), name="pad"), name="pool")
 _SQUARES = op("Reshape|Squeeze", _MEANS, Any("axes"), name="back")
 _SUMMED = _SQUARES * Scalar("alpha") + Scalar("k")
-_RESPONSE = _X / either(op("Pow", _SUMMED, Scalar("beta")), _SUMMED)
+_RESPONSE = _X / either(_SUMMED ** Scalar("beta"), _SUMMED)
 
 
 def _response(found: Match) -> Rewritten:

@@ -18,7 +18,7 @@ _PAIRS = op(
 _CUT = op("Slice", op("Shape", _PAIRS), Any("start"), Any("end"), Any("along"))
 _SHAPE = either(op("Concat", _CUT, Any("columns")), Any("shape"))  # or of its own
 _QUARTER = either(_HALVES, op("Reshape", _PAIRS, _SHAPE, name="pairs"))
-_TURNED = op("Mul", Any("x"), Any("cos")) + op("Mul", _QUARTER, Any("sin"))
+_TURNED = Any("x") * Any("cos") + _QUARTER * Any("sin")
 
 #: start, end and step of the columns taken
 Columns = tuple[int, int, int]
