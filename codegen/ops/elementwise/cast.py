@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from burnish.codegen.ops.rule.expressions import call, operand, tensor
 from burnish.codegen.ops.rule.registry import Result, onnx_op
@@ -10,27 +11,6 @@ from burnish.codegen.ops.rule.traits import ELEMENTWISE
 from burnish.codegen.ops.rule.words import cast as cast_to
 from burnish.codegen.ops.rule.words import dtype_name
 from burnish.codegen.program import Expression
-
-
-@onnx_op("Cast", since=6, traits=ELEMENTWISE)
-def cast(
-    input_: Expression, *, round_mode: str = "up", saturate: int = 1, to: int
-) -> Result:
-    return _cast(input_, dtype_name(to), bool(saturate), round_mode)
-
-
-@onnx_op("CastLike", traits=ELEMENTWISE)
-def cast_like(
-    input_: Expression,
-    target_type: Expression,
-    *,
-    round_mode: str = "up",
-    saturate: int = 1,
-) -> Result:
-    dtype = target_type.dtype
-    kind = "str" if dtype == "object" else dtype
-    return _cast(input_, kind, bool(saturate), round_mode)
-
 
 _ENDS = {
     "float8_e4m3fn": 448.0,
@@ -40,7 +20,9 @@ _ENDS = {
 }
 
 
-def _cast(x: Expression, dtype: str | None, saturate: bool, round_mode: str) -> Result:
+def _cast(
+    x: Expression, dtype: str | None, *, round_mode: str = "up", saturate: int = 1
+) -> Result:
     """Casts to 8-bit floats saturate, if the attribute says so."""
     if dtype == "float8_e8m0fnu":
         options = {"rounding": round_mode, "saturate": saturate}
@@ -58,6 +40,17 @@ def _reach(dtype: str | None) -> float:
     if dtype is None or "int" not in dtype:
         return math.inf
     return 2.0 ** (int(dtype.lstrip("uint")) - dtype.startswith("int"))
+
+
+@onnx_op("Cast", since=6, traits=ELEMENTWISE, options=_cast)
+def cast(input_: Expression, *, to: int, **options: Any) -> Result:
+    return _cast(input_, dtype_name(to), **options)
+
+
+@onnx_op("CastLike", traits=ELEMENTWISE, options=_cast)
+def cast_like(input_: Expression, target_type: Expression, **options: Any) -> Result:
+    dtype = target_type.dtype
+    return _cast(input_, "str" if dtype == "object" else dtype, **options)
 
 
 @onnx_op("BitCast", traits=ELEMENTWISE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -39,80 +41,15 @@ def _shorter(mask: ir.Shape | None, k: ir.Value | None) -> bool:
     return isinstance(seen, int) and isinstance(keys, int) and seen not in (1, keys)
 
 
-@onnx_op(
-    "Attention",
-    since=23,
-    when=_common,
-    traits=OWN_SHAPE | UNBOUNDED,
-    shapes=layers.attention,
-    macs=costs.attention,
-)
-def attention(
-    Q: Expression,
-    K: Expression,
-    V: Expression,
-    attn_mask: Expression | None = None,
-    past_key: Expression | None = None,
-    past_value: Expression | None = None,
-    nonpad_kv_seqlen: Expression | None = None,
-    *,
-    is_causal: int = 0,
-    kv_num_heads: int | None = None,
-    left_window_size: int = -1,
-    q_num_heads: int | None = None,
-    qk_matmul_output_mode: int = 0,
-    right_window_size: int = -1,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int | None = None,
-) -> Result:
-    if Q.rank != 3:
-        return _attended(Q, K, V, attn_mask, is_causal, scale, softcap)
-    batch, time = size(Q, 0), size(Q, 1)
-    q, k, v = (
-        _by_head(x, heads)
-        for x, heads in ((Q, q_num_heads), (K, kv_num_heads), (V, kv_num_heads))
-    )
-    y = _attended(q, k, v, attn_mask, is_causal, scale, softcap)
-    moved = Method(y, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
-    return Method(moved, "reshape", (batch, time, Literal(-1)))
-
-
-def _by_head(x: Expression, heads: int | None) -> Expression:
-    """(B, T, H * D) -> (B, H, T, D)"""
-    parts = method(x, "reshape", size(x, 0), size(x, 1), heads, -1)
-    return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
-
-
-@onnx_op(
-    "Attention",
-    domain="burnish",
-    traits=OWN_SHAPE | UNBOUNDED,
-    shapes=layers.attention,
-    argument_roles={0: "q", 1: "k", 2: "v", "attn_mask": "mask"},
-)
-def scaled_dot_product_attention(
-    q: Expression,
-    k: Expression,
-    v: Expression,
-    mask: Expression | None = None,
-    *,
-    is_causal: int = 0,
-    scale: float | None = None,
-    softcap: float = 0.0,
-) -> Result:
-    """Attention over any number of axes: q (..., T, D), k (..., S, D), v (..., S, E)"""
-    return _attended(q, k, v, mask, is_causal, scale, softcap)
-
-
 def _attended(
     q: Expression,
     k: Expression,
     v: Expression,
     mask: Expression | None,
-    is_causal: int,
-    scale: float | None,
-    softcap: float,
+    *,
+    is_causal: int = 0,
+    scale: float | None = None,
+    softcap: float = 0.0,
 ) -> Call:
     return call(
         "scaled_dot_product_attention",
@@ -130,6 +67,69 @@ def _is_usual(scale: float | None, q: Expression) -> bool:
     if scale is None or not isinstance(width, int) or width == 0:
         return False
     return bool(np.float32(scale) == np.float32(width**-0.5))
+
+
+@onnx_op(
+    "Attention",
+    since=23,
+    when=_common,
+    traits=OWN_SHAPE | UNBOUNDED,
+    shapes=layers.attention,
+    macs=costs.attention,
+    options=_attended,
+)
+def attention(
+    Q: Expression,
+    K: Expression,
+    V: Expression,
+    attn_mask: Expression | None = None,
+    past_key: Expression | None = None,
+    past_value: Expression | None = None,
+    nonpad_kv_seqlen: Expression | None = None,
+    *,
+    kv_num_heads: int | None = None,
+    left_window_size: int = -1,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    softmax_precision: int | None = None,
+    **options: Any,
+) -> Result:
+    if Q.rank != 3:
+        return _attended(Q, K, V, attn_mask, **options)
+    batch, time = size(Q, 0), size(Q, 1)
+    q, k, v = (
+        _by_head(x, heads)
+        for x, heads in ((Q, q_num_heads), (K, kv_num_heads), (V, kv_num_heads))
+    )
+    y = _attended(q, k, v, attn_mask, **options)
+    moved = Method(y, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
+    return Method(moved, "reshape", (batch, time, Literal(-1)))
+
+
+def _by_head(x: Expression, heads: int | None) -> Expression:
+    """(B, T, H * D) -> (B, H, T, D)"""
+    parts = method(x, "reshape", size(x, 0), size(x, 1), heads, -1)
+    return Method(parts, "transpose", tuple(map(Literal, (0, 2, 1, 3))))
+
+
+@onnx_op(
+    "Attention",
+    domain="burnish",
+    traits=OWN_SHAPE | UNBOUNDED,
+    shapes=layers.attention,
+    argument_roles={0: "q", 1: "k", 2: "v", "attn_mask": "mask"},
+    options=_attended,
+)
+def scaled_dot_product_attention(
+    q: Expression,
+    k: Expression,
+    v: Expression,
+    mask: Expression | None = None,
+    **options: Any,
+) -> Result:
+    """Attention over any number of axes: q (..., T, D), k (..., S, D), v (..., S, E)"""
+    return _attended(q, k, v, mask, **options)
 
 
 def _of_known_rank(node: ir.Node) -> bool:

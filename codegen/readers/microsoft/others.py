@@ -136,25 +136,6 @@ def matmul_integer16(op: Builder, A: Any, B: Any) -> Any:
     return op.MatMul(*(op.Cast(x, to=ir.DataType.INT32) for x in (A, B)))
 
 
-@microsoft("SparseToDenseMatMul")
-def sparse_matmul(
-    op: Builder,
-    A: Any,
-    B: Any,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-) -> Any:
-    """A is sparse in the file, and fed as a dense matrix."""
-    a, b = (
-        op.Transpose(x, perm=[1, 0]) if turned else x
-        for x, turned in ((A, transA), (B, transB))
-    )
-    y = op.MatMul(a, b)
-    return y if alpha == 1 else op.Mul(y, op.number(alpha, y))
-
-
 # --- spectra ---
 
 

@@ -35,10 +35,12 @@ def fused_matmul(
     return y if alpha == 1 else op.Mul(y, op.number(alpha, A))
 
 
+@microsoft("SparseToDenseMatMul")
 @microsoft("TransposeMatMul")
 def transpose_matmul(
     op: Builder, A: Any, B: Any, *, alpha: float = 1.0, transA: int = 0, transB: int = 0
 ) -> Any:
+    """SparseToDenseMatMul's A is sparse in the file, and fed as a dense matrix."""
     return fused_matmul(op, A, B, alpha=alpha, transA=transA, transB=transB)
 
 
