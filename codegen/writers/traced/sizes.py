@@ -97,25 +97,14 @@ def merged(*items: Any) -> Any:
         if any(len(item) != len(first) for item in items):
             raise Differ
         made = [merged(*parts) for parts in zip(*items, strict=True)]
-        if hasattr(first, "_fields"):
-            return type(first)(*made)
-        return type(first)(made)
+        return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
     if isinstance(first, dict):
         if any(item.keys() != first.keys() for item in items):
             raise Differ
         return {key: merged(*(item[key] for item in items)) for key in first}
     if isinstance(first, slice):
-        return slice(
-            *(
-                _merged_ends(*(getattr(item, end) for item in items))
-                for end in ("start", "stop", "step")
-            )
-        )
+        return slice(*merged(*((i.start, i.stop, i.step) for i in items)))
     return _merged_values(items)
-
-
-def _merged_ends(*items: Any) -> Any:
-    return None if all(item is None for item in items) else merged(*items)
 
 
 def _merged_values(items: tuple[Any, ...]) -> Any:
