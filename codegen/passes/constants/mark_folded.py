@@ -22,9 +22,10 @@ _FEW = 8
 """Fewer numbers are sines and cosines by chance."""
 _FUNCTIONS = (
     "_to_copy abs add alias arange cat ceil clamp clone cos cumsum detach div exp"
-    " expand eye floor full index lift_fresh_copy linspace log mul neg ones permute"
-    " pow reciprocal repeat reshape round rsqrt scalar_tensor select sin slice sqrt"
-    " squeeze stack sub t tanh transpose tril triu unsqueeze view where zeros"
+    " expand eye fill floor full index lift_fresh_copy linspace log mul neg ones"
+    " permute pow reciprocal repeat reshape round rsqrt scalar_tensor select shape sin"
+    " slice sqrt squeeze stack sub t tanh transpose tril triu unsqueeze value_0 view"
+    " where zeros"
 )
 _OF_NODES = re.compile(
     r"val_\d+|(c_|.+\.)?lifted_tensor_\d+"

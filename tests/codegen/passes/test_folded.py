@@ -21,6 +21,7 @@ CASES = {
     "numbers": ("add_12", TABLE, ["full_1", "val_3"], "Buffer"),
     "places of a grid": ("_to_copy", TABLE, ["lifted_tensor_0", "view_1"], "Buffer"),
     "a forward's own": ("clone_1", TABLE, ["a.b.lifted_tensor_0"], "Buffer"),
+    "a fill": ("add", TABLE, ["a.lifted_tensor_1", "fill_2", "value_0_3"], "Buffer"),
     "an author's table": ("mul", TABLE, ["a.table", "val_3"], "Param"),
     "an author's, by its own name": ("mul", TABLE, ["freq", "val_3"], "Param"),
     "sines and cosines": ("repeat", ANGLES, ["a.places", "val_3"], "Buffer"),
