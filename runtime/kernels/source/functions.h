@@ -53,17 +53,29 @@ INLINE vec sigmoid(vec x) {
     return x;
 }
 
-// tanh x: 3 ulp; a polynomial near 0, where 1 - 2 / (e^2x + 1) cancels.
+// tanh x of x and e^2x: 3 ulp; a polynomial near 0, where 1 - 2 / (e^2x + 1) cancels.
+INLINE void tangents_of_exponentials(const int n, vec *x, const vec *e) {
+    vec s[ABREAST], p[ABREAST], far[ABREAST];
+    EACH far[i] = 1.f - 2.f * reciprocal(e[i] + 1.f);
+    EACH s[i] = x[i] * x[i];
+    EACH p[i] = s[i] * -5.70498872745E-3f + 2.06390887954E-2f;
+    EACH p[i] = p[i] * s[i] - 5.37397155531E-2f;
+    EACH p[i] = p[i] * s[i] + 1.33314422036E-1f;
+    EACH p[i] = p[i] * s[i] - 3.33332819422E-1f;
+    EACH p[i] = p[i] * s[i] * x[i] + x[i];
+    EACH x[i] = choose((ivec)(s[i] < 0.390625f), p[i], far[i]);
+}
+
+INLINE void hyperbolic_tangents(const int n, vec *x) {
+    vec e[ABREAST];
+    EACH e[i] = x[i] + x[i];
+    exponentials_for_sum(n, e);
+    tangents_of_exponentials(n, x, e);
+}
+
 INLINE vec hyperbolic_tangent(vec x) {
-    vec s = x * x;
-    vec p = all(-5.70498872745E-3f);
-    p = p * s + 2.06390887954E-2f;
-    p = p * s - 5.37397155531E-2f;
-    p = p * s + 1.33314422036E-1f;
-    p = p * s - 3.33332819422E-1f;
-    vec near = p * s * x + x;
-    vec far = 1.f - 2.f * reciprocal(exponential_for_sum(x + x) + 1.f);
-    return choose((ivec)(s < 0.390625f), near, far);
+    hyperbolic_tangents(1, &x);
+    return x;
 }
 
 // erf x: 4 ulp; a quotient of polynomials, as Eigen's.

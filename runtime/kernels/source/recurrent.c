@@ -85,43 +85,57 @@ INLINE vec bias_of(const moment *m, int64_t g, int64_t start) {
 
 static void lstm_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
     const recurrent_record *r = m->r;
+    vec s[PARTS][4], n[PARTS], c[PARTS], bent[PARTS];  // s: the gates i, f, o
+    UNROLLED for (int v = 0; v < PARTS; v++) {
+        const int64_t u = j + v * WIDTH;
+        s[v][0] = -(acc[0][v] + share(m, r->gate0, u));
+        s[v][1] = -(acc[1][v] + share(m, r->gate1, u));
+        s[v][2] = -(acc[2][v] + share(m, r->gate2, u));
+        n[v] = acc[3][v] + share(m, r->gate3, u);
+        s[v][3] = n[v] + n[v];
+        exponentials_for_sum(4, s[v]);
+        UNROLLED for (int g = 0; g < 3; g++) s[v][g] = reciprocal(1.f + s[v][g]);
+        tangents_of_exponentials(1, n + v, s[v] + 3);
+        bent[v] = c[v] = s[v][1] * load(m->c + u) + s[v][0] * n[v];
+    }
+    hyperbolic_tangents(PARTS, bent);
     UNROLLED for (int v = 0; v < PARTS; v++) {
         const int64_t u = j + v * WIDTH, left = r->hidden - u;
-        vec i = sigmoid(acc[0][v] + share(m, r->gate0, u));
-        vec f = sigmoid(acc[1][v] + share(m, r->gate1, u));
-        vec o = sigmoid(acc[2][v] + share(m, r->gate2, u));
-        vec n = hyperbolic_tangent(acc[3][v] + share(m, r->gate3, u));
-        vec c = f * load(m->c + u) + i * n;
-        vec h = o * hyperbolic_tangent(c);
-        store(m->c + u, c);
+        const vec h = s[v][2] * bent[v];
+        store(m->c + u, c[v]);
         store(m->h + u, h);
         put_units(m->hs + u, h, left);
-        put_units(m->cs + u, c, left);
+        put_units(m->cs + u, c[v], left);
         if (!m->kept) continue;
-        put_units(m->kept + r->gate0 * r->hidden + u, i, left);
-        put_units(m->kept + r->gate1 * r->hidden + u, f, left);
-        put_units(m->kept + r->gate2 * r->hidden + u, o, left);
-        put_units(m->kept + r->gate3 * r->hidden + u, n, left);
+        put_units(m->kept + r->gate0 * r->hidden + u, s[v][0], left);
+        put_units(m->kept + r->gate1 * r->hidden + u, s[v][1], left);
+        put_units(m->kept + r->gate2 * r->hidden + u, s[v][2], left);
+        put_units(m->kept + r->gate3 * r->hidden + u, n[v], left);
     }
 }
 
 static void gru_block(const moment *m, int64_t j, vec acc[4][PARTS]) {
     const recurrent_record *r = m->r;
+    vec s[PARTS][2], own[PARTS], n[PARTS];  // s: the gates z, r
     UNROLLED for (int v = 0; v < PARTS; v++) {
         const int64_t u = j + v * WIDTH;
-        vec z = sigmoid(acc[0][v] + bias_of(m, r->gate0, u) + share(m, r->gate0, u));
-        vec t = sigmoid(acc[1][v] + bias_of(m, r->gate1, u) + share(m, r->gate1, u));
-        vec own = acc[2][v] + bias_of(m, 2, u);
-        vec n = hyperbolic_tangent(t * own + share(m, 2, u));
-        vec h = (load(m->before + u) - n) * z + n;
-        const int64_t left = r->hidden - u;
+        s[v][0] = acc[0][v] + bias_of(m, r->gate0, u) + share(m, r->gate0, u);
+        s[v][1] = acc[1][v] + bias_of(m, r->gate1, u) + share(m, r->gate1, u);
+        sigmoids(2, s[v]);
+        own[v] = acc[2][v] + bias_of(m, 2, u);
+        n[v] = s[v][1] * own[v] + share(m, 2, u);
+    }
+    hyperbolic_tangents(PARTS, n);
+    UNROLLED for (int v = 0; v < PARTS; v++) {
+        const int64_t u = j + v * WIDTH, left = r->hidden - u;
+        const vec h = (load(m->before + u) - n[v]) * s[v][0] + n[v];
         store(m->h + u, h);
         put_units(m->hs + u, h, left);
-        if (m->acted) put_units(m->acted + u, own, left);
+        if (m->acted) put_units(m->acted + u, own[v], left);
         if (!m->kept) continue;
-        put_units(m->kept + r->gate0 * r->hidden + u, z, left);
-        put_units(m->kept + r->gate1 * r->hidden + u, t, left);
-        put_units(m->kept + 2 * r->hidden + u, n, left);
+        put_units(m->kept + r->gate0 * r->hidden + u, s[v][0], left);
+        put_units(m->kept + r->gate1 * r->hidden + u, s[v][1], left);
+        put_units(m->kept + 2 * r->hidden + u, n[v], left);
     }
 }
 
