@@ -31,7 +31,8 @@ INLINE void weight_tile(const int ins, const int blocks, const conv_weight_recor
             vec v[OUT_BLOCKS * PARTS];
             UNROLLED for (int j = 0; j < n; j++)
                 v[j] = load(gs + j / PARTS * g_block + j % PARTS * WIDTH);
-            __builtin_prefetch(xs + r->x_block, 0, 3);  // of the next channels
+            // Of the next channels; smaller tiles fill the first cache with a chunk alone.
+            if (WIDTH == 16) __builtin_prefetch(xs + r->x_block, 0, 3);
             UNROLLED for (int i = 0; i < ins; i++) {
                 const vec s = all(xs[i]);
                 UNROLLED for (int j = 0; j < n; j++) acc[i][j] = s * v[j] + acc[i][j];
