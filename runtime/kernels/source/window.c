@@ -2,6 +2,10 @@
 //
 // Tiles and taps are those of conv.c; each channel reads its own channel only, so that a
 // tile of R pixels is R times PARTS vectors and a tap is a vector of weights.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__AVX512F__)
+// Loads that GCC carries from three taps over to the next ones are spilled.
+#pragma GCC optimize("no-predictive-commoning")
+#endif
 #include "activation.h"
 #include "call.h"
 #include "tiles.h"
