@@ -10,7 +10,8 @@ import numpy as np
 
 from burnish._engine.pytree import leaves, mapped
 from burnish.autodiff import Gradients, Variable, recording
-from burnish.backend.cuda.graphs.live import Live
+from burnish.backend import Device
+from burnish.backend.cuda.graphs.live import Live, value_of
 from burnish.capture.gradients import Walk
 from burnish.capture.tape import Call, Tape
 from burnish.capture.traced import Traced
@@ -18,7 +19,10 @@ from burnish.capture.where import refusal
 from burnish.errors import CaptureError
 from burnish.nn.adapters.reparameterize import Reparameterized
 from burnish.nn.core.param import Stored
+from burnish.steps import draw
 from burnish.tensor import Tensor
+
+_ARITHMETIC = ("add", "sub", "mul", "div")
 
 
 class StepTape(Tape):
@@ -39,6 +43,7 @@ class StepTape(Tape):
         self.changed: dict[int, int] = {}
         self.made: dict[int, Any] = {}
         self.derived: dict[int, tuple[Any, Any]] = {}
+        self._tensors: dict[int, Any] = {}  # of numbers
 
     def argument(self, real: Variable) -> Any:
         made = super().argument(real)
@@ -59,10 +64,26 @@ class StepTape(Tape):
         options: dict[str, Any],
         always: bool = False,
     ) -> Any:
-        """As any tape's, of parameters that are made of others as their formula."""
-        if any(isinstance(each, Reparameterized) for each in leaves((args, options))):
+        """As any tape's, of parameters that are made of others as their formula.
+
+        A float of the step's arguments beside values of single precision is a tensor.
+        """
+        given = leaves((args, options))
+        if any(isinstance(each, Reparameterized) for each in given):
             args, options = mapped((args, options), self._computed)
+        if any(type(each) is Live for each in given) and function is not _as_tensor:
+            if function.__name__ in _ARITHMETIC and any(map(_is_single, args)):
+                args = tuple(self._number(each) for each in args)
+            args, options = mapped((args, options), _as_float)
         return super().call(function, args, options, always)
+
+    def _number(self, item: Any) -> Any:
+        """A float of the arguments as a tensor, which each run makes anew."""
+        if type(item) is not Live:
+            return item
+        if id(item) not in self._tensors:
+            self._tensors[id(item)] = _as_tensor(item)
+        return self._tensors[id(item)]
 
     def _computed(self, item: Any) -> Any:
         """A parameter's formula, written down once until a part is changed."""
@@ -124,6 +145,7 @@ class StepTape(Tape):
         values = [weakref.ref(v) for v in self.made.values() if isinstance(v, Traced)]
         self.made.clear()
         self.derived.clear()
+        self._tensors.clear()
         self.arguments.clear()
         for generation in range(3):  # cycles: mostly young ones, of a large process
             if all(value() is None for value in values):
@@ -142,6 +164,20 @@ class StepTape(Tape):
         schedule.count -= 1
         self.rates.append((schedule, Live(value, lambda rate: rate)))
         return self.rates[-1][1]
+
+
+@draw
+def _as_tensor(number: Live) -> Tensor:
+    """A number of this run; drawn, since a program's constants stay."""
+    return Tensor.wrap(np.asarray(value_of(number), np.float32), Device("cpu"))
+
+
+def _as_float(item: Any) -> Any:
+    return float(item) if type(item) is Live else item
+
+
+def _is_single(item: Any) -> bool:
+    return isinstance(item, Variable) and item.dtype == np.float32
 
 
 def changes(call: Call) -> list[Any]:

@@ -53,6 +53,55 @@ def test_losses_whose_eager_calls_give_numpy_scalars(loss):
     beside(make)
 
 
+@pytest.mark.parametrize(
+    "weighed",
+    [
+        lambda loss, y, by: loss * by + y.square().mean(),
+        lambda loss, y, by: loss + by * y.square().mean(),
+        lambda loss, y, by: loss - (y / by).square().mean() + (by - y).mean(),
+    ],
+)
+def test_a_number_of_the_call_beside_tensors(weighed):
+    """One plan, whatever the number is, as a weight that grows from step to step."""
+    found = []
+    for planned in (True, False):
+        model, rule = nn.Linear(5, 3).to("cpu:autodiff"), optim.SGD()
+        model.weight.assign(np.linspace(-1, 1, 15, dtype=np.float32).reshape(3, 5))
+        model.bias.assign(np.zeros(3, np.float32))
+
+        def step(x, rate, by, model=model, rule=rule):
+            y = model(x)
+            loss = weighed(y.abs().sum(), y, by)
+            rule.step(rate, model, loss.backward())
+            return loss
+
+        call = burnish.compile(step) if planned else step
+        x = Tensor(np.linspace(-1, 2, 20, dtype=np.float32).reshape(4, 5))
+        made = [call(x, 0.01, by).item() for by in (0.1, 0.2, 0.7)]
+        found.append([*made, *np.array(model.weight.data).reshape(-1)])
+        if planned:
+            assert call.explain().count("one plan") == 1
+            assert "nothing eagerly" in call.explain()
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+
+
+def test_a_number_of_the_call_that_python_computes_with():
+    """Its plan is for that number alone."""
+    model, rule = nn.Linear(5, 3).to("cpu:autodiff"), optim.SGD()
+
+    @burnish.compile
+    def step(x, smoothing):
+        wanted = Tensor(np.array([0, 1, 2, 1]))
+        loss = nn.cross_entropy(model(x), wanted, label_smoothing=smoothing)
+        rule.step(0.0, model, loss.backward())
+        return loss
+
+    x = Tensor(np.linspace(-1, 2, 20, dtype=np.float32).reshape(4, 5))
+    first, other, again = (step(x, each).item() for each in (0.0, 0.5, 0.0))
+    assert first == again != other
+    assert step.explain().count("one plan") == 2
+
+
 def test_a_rounded_parameter_is_that_of_before_its_update():
     scale = Tensor(np.float32([0.05]))
 

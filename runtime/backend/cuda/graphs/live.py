@@ -43,7 +43,10 @@ class Live:
 def _computed(name: str) -> Any:
     def method(self: Live, *others: Any) -> Any:
         given = [float(x) if type(x) is Live else x for x in others]
-        return getattr(float(self), name)(*given)
+        was_read, made = self.is_read, getattr(float(self), name)(*given)
+        if made is NotImplemented:  # a tensor may compute with it as it is
+            self.is_read = was_read
+        return made
 
     return method
 
