@@ -370,7 +370,7 @@ _WHOLE = (
 )
 WHOLE = {name: i for i, name in enumerate(_WHOLE.split())}
 """Element-wise steps on integers and truth values, by number."""
-_WHOLE_KINDS = "int64 bool float32 int32 int8 uint8"
+_WHOLE_KINDS = "int64 bool float32 int32 int8 uint8 int16"
 WHOLE_KINDS = {name: i for i, name in enumerate(_WHOLE_KINDS.split())}
 """Dtypes that they read and write; of single precision they read the whole part."""
 

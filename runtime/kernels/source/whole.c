@@ -16,7 +16,7 @@ INLINE int64_t truncated(float value, int is_short) {
         return;
 
 // Some elements as integers; `by`: the distance between two of them. is_short: whether
-// those of single precision become integers of 32 bits.
+// those of single precision become integers of 32 bits, as for any result of fewer.
 static void load_whole(int64_t *to, const void *from, int64_t kind, int64_t by,
                        int64_t n, int is_short) {
     switch (kind) {
@@ -25,6 +25,7 @@ static void load_whole(int64_t *to, const void *from, int64_t kind, int64_t by,
         LOAD(INT32, int32_t, )
         LOAD(INT8, int8_t, )
         LOAD(UINT8, uint8_t, )
+        LOAD(INT16, int16_t, )
         case WHOLE_FLOAT32:
             for (int64_t i = 0; i < n; i++)
                 to[i] = truncated(((const float *)from)[i * by], is_short);
@@ -45,6 +46,7 @@ static void store_whole(void *to, const int64_t *from, int64_t kind, int64_t n) 
         STORE(INT32, int32_t, )
         STORE(INT8, int8_t, )
         STORE(UINT8, uint8_t, )
+        STORE(INT16, int16_t, )
     }
 }
 
@@ -112,6 +114,7 @@ static void do_whole(int64_t step, const int64_t *x, const int64_t *y,
 
 INLINE int64_t bytes_of(int64_t kind) {
     if (kind == WHOLE_INT64) return 8;
+    if (kind == WHOLE_INT16) return 2;
     return kind == WHOLE_FLOAT32 || kind == WHOLE_INT32 ? 4 : 1;
 }
 
@@ -137,7 +140,7 @@ void whole(const void *record, const call *c, int64_t part, int64_t parts) {
             for (int k = 0; k < r->operands; k++) {
                 const int64_t place = starts[k] + i * steps[k][5];
                 load_whole(tiles[k], from[k] + place * bytes_of(kinds[k]), kinds[k],
-                           steps[k][5], n, r->to == WHOLE_INT32);
+                           steps[k][5], n, r->to != WHOLE_INT64);
             }
             do_whole(r->step, tiles[0], tiles[1], tiles[2], tiles[0], n);
             store_whole(out + (u * width + i) * size, tiles[0], r->to, n);

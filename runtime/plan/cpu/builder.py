@@ -178,7 +178,7 @@ class Builder:
 
     def _copy_plain(self, value: Value, source: Spot, x: Any, target: Spot) -> None:
         shape, kind = value.shape, value.dtype
-        if kind.itemsize == 1:
+        if kind.itemsize < 4:
             self.add_whole("none", [(source, list(x), kind)], shape, target, kind)
         else:
             self.copy_items(kind, shape, source, x, target, strides(shape))
@@ -225,26 +225,16 @@ class Builder:
         return self.constant(Constant(lambda: held, held.shape, held.dtype))
 
     def fault(self) -> Spot:
-        """Where records note that a value is none that they can have.
+        """Where a record notes that a value is none that it can have.
 
-        A call with effects cannot be made once more as it is: it has no such records.
+        A call with effects has such records as long as it has had none: it cannot be
+        made once more as it is.
         """
-        need(self.may_fault, "a value may be none that kernels can have")
-        return self._fault()
-
-    def early_fault(self) -> Spot:
-        """The same for a call with effects, as long as it has had none."""
-        need(not self.has_changed, "its numbers are known after something was changed")
-        return self._fault()
-
-    def _fault(self) -> Spot:
+        is_early = self.may_fault or not self.has_changed
+        need(is_early, "its numbers are known after something was changed")
         if not self.faults:
             self.faults.append(self.new(8, outside=True).buffer)
         return Spot(self.faults[0])
-
-    def note(self) -> None:
-        """Look for faults behind the records so far, before anything is changed."""
-        self.closed = self.noting = len(self.steps)
 
     # --- records ---
 
@@ -262,6 +252,8 @@ class Builder:
                 item.buffer.used(len(self.steps))
                 moved += item.buffer.size
         self.steps.append(Step(kind, shares, fields, self.label, flops, moved))
+        if fields.get("fault") and not self.may_fault:  # looked at before any change
+            self.closed = self.noting = len(self.steps)
 
     def add_program(
         self, read: list[Any], out: Spot, shares: int, **fields: Any

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, ops
+from burnish import Tensor, nn, ops, optim
 from burnish.errors import InputError
 from tests.runtime.plan.checks import check
 
@@ -107,6 +107,31 @@ def test_other_reductions_run_eagerly():
         drawn(5, 3), ids(5, 4), drawn(4, 3),
     )  # fmt: skip
     assert "its reduction is max" in fast.explain()
+
+
+def test_rows_of_a_step_by_numbers_of_the_call():
+    """A number that is of no row changes nothing."""
+    found = []
+    for planned in (True, False):
+        model, rule = nn.Linear(3, 4).to("cpu:autodiff"), optim.SGD()
+        model.weight.assign(np.arange(12, dtype=np.float32).reshape(4, 3) / 12)
+        model.bias.assign(np.zeros(4, np.float32))
+
+        def step(x, rows, model=model, rule=rule):
+            picked = ops.take(model(x), rows, axis=0)
+            rule.step(0.1, model, picked.square().sum().backward())
+
+        call = burnish.compile(step) if planned else step
+        x = Tensor(np.linspace(-1, 2, 15, dtype=np.float32).reshape(5, 3))
+        for rows in ([0, 4, 4], [-1, 0, 2]):
+            call(x, Tensor(np.array(rows)))
+        found.append(np.array(model.weight.data))
+        with pytest.raises(InputError):
+            call(x, Tensor(np.array([0, 5, 1])))
+        np.testing.assert_array_equal(model.weight.data, found[-1])
+        if planned:
+            assert "nothing eagerly" in call.explain()
+    np.testing.assert_allclose(*found, rtol=1e-5)
 
 
 @pytest.mark.parametrize("place", [-5, 4])

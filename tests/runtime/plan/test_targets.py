@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import burnish
-from burnish import Tensor, nn, optim
+from burnish import Tensor, nn, ops, optim
 from burnish.errors import InputError
 from burnish.kernels import library
 from tests.runtime.plan.checks import check
@@ -37,7 +37,11 @@ def targets(seed, ignored=IGNORED, kind="int64"):
     return Tensor(found.astype(kind))
 
 
-def trained(planned, options, kind="int64"):
+def log_loss(scores, classes, **options):
+    return nn.nll_loss(ops.log_softmax(scores, axis=-1), classes, **options)
+
+
+def trained(planned, options, kind="int64", loss=nn.cross_entropy):
     """The losses of steps, and the weights behind them."""
     model = nn.Linear(5, CLASSES).to("cpu:autodiff")
     random = np.random.default_rng(1)
@@ -46,7 +50,7 @@ def trained(planned, options, kind="int64"):
     rule, ignored = optim.Adam(), options.get("ignore_index", IGNORED)
 
     def step(x, classes):
-        losses = nn.cross_entropy(model(x), classes, **options)
+        losses = loss(model(x), classes, **options)
         rule.step(0.1, model, losses.sum().backward())
         return losses
 
@@ -59,31 +63,46 @@ def trained(planned, options, kind="int64"):
     return found, [np.array(p.data) for p in (model.weight, model.bias)], report
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_a_loss_of_classes_is_planned_whole(name):
-    losses, weights, report = trained(True, OPTIONS[name])
-    wanted, wanted_weights, _ = trained(False, OPTIONS[name])
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        *((nn.cross_entropy, name) for name in OPTIONS),
+        *((log_loss, name) for name in OPTIONS if "smoothed" not in name),
+    ],
+)
+def test_a_loss_of_classes_is_planned_whole(loss, name):
+    losses, weights, report = trained(True, OPTIONS[name], loss=loss)
+    wanted, wanted_weights, _ = trained(False, OPTIONS[name], loss=loss)
     assert "nothing eagerly" in report
     np.testing.assert_allclose(losses, wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(weights[0], wanted_weights[0], atol=1e-4)
     np.testing.assert_allclose(weights[1], wanted_weights[1], atol=1e-4)
 
 
-def test_classes_of_fewer_bits():
-    losses, _, report = trained(True, {}, "int32")
-    wanted, *_ = trained(False, {})
+@pytest.mark.parametrize("kind", ["int32", "int16", "int8", "uint8"])
+def test_classes_of_fewer_bits(kind):
+    options = {"ignore_index": 3}
+    losses, _, report = trained(True, options, kind)
+    wanted, *_ = trained(False, options)
     assert "nothing eagerly" in report
     np.testing.assert_allclose(losses, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("wrong", [CLASSES, -1])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_a_target_that_is_no_class_changes_nothing(wrong, smoothing):
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (nn.cross_entropy, {}),
+        (nn.cross_entropy, {"label_smoothing": 0.1}),
+        (log_loss, {}),
+    ],
+)
+def test_a_target_that_is_no_class_changes_nothing(wrong, function, options):
     model, rule = nn.Linear(5, CLASSES).to("cpu:autodiff"), optim.Adam()
 
     @burnish.compile
     def step(x, classes):
-        loss = nn.cross_entropy(model(x), classes, label_smoothing=smoothing)
+        loss = function(model(x), classes, **options)
         rule.step(0.1, model, loss.backward())
         return loss
 

@@ -12,7 +12,7 @@ from tests.runtime.plan.checks import check, records
 
 pytestmark = pytest.mark.usefixtures("canaries")
 
-WHOLE = ("int64", "int32", "int8", "uint8")
+WHOLE = ("int64", "int32", "int16", "int8", "uint8")
 BINARY = (
     *("add", "sub", "mul", "int_div", "floor_div", "mod", "maximum", "minimum"),
     *("equal", "not_equal", "greater", "greater_or_equal", "less", "less_or_equal"),

@@ -316,7 +316,7 @@ def _check_finite(b: Builder, x: Value) -> None:
     """
     if "calibrate" in b.off:
         return
-    fault = b.fault() if b.may_fault else b.early_fault()
+    fault = b.fault()
     layout = maps_layout(b, x)
     source, places = b.spot(x, layout), pixels(x.shape, 1)
     rest = x.shape[1] % LANES if layout is CHANNELS else 0
@@ -325,8 +325,6 @@ def _check_finite(b: Builder, x: Value) -> None:
     _look(b, fault, source, rows, whole // rows, whole // rows)
     # not at what pads the last block
     _look(b, fault, source.beyond(whole), places, rest, LANES)
-    if not b.may_fault:
-        b.note()
 
 
 def _look(b: Builder, fault: Spot, x: Spot, rows: int, width: int, x_row: int) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 
 from burnish.ops._kernels.axis_tables import adjoint
+from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
 from burnish.plan.cpu.convolution.conv import window_of
 from burnish.plan.cpu.layout import PLAIN
 from burnish.plan.cpu.moves.along import repeated, taken
+from burnish.plan.cpu.moves.gather import whole_numbers
 from burnish.plan.cpu.table import check, lower, need
 from burnish.plan.graph import Constant, Node, Value, constant
 
@@ -20,13 +23,16 @@ _TAPS = 64  # places that may share one: sums of more are NumPy's
 
 @lower("take_slices gradient")
 def take_slices_gradient(b: Builder, node: Node) -> None:
-    """By numbers that are known: each slice is a sum of those that were taken."""
+    """A slice is a sum of those taken from it; the forward call has checked numbers."""
     g, _, x, indices = node.args
-    known = isinstance(indices, Constant) and not indices.sources
-    need(known, "its numbers are not known before")
     g = b.as_value(g)
     need(isinstance(g, Value) and x.shape, "it is of parameters alone")
     axis = node.options["axis"] % len(x.shape)
+    if not isinstance(indices, Constant) or indices.sources:
+        need(not axis, "its numbers are not known before")
+        check(node, g, x)
+        _add_rows(b, node, g, whole_numbers(b, indices), indices.size, x.shape)
+        return
     index = indices.make().reshape(-1, 1).astype(np.int64)
     index = np.where(index < 0, index + x.shape[axis], index)
     if len(indices.shape) != 1:
@@ -85,12 +91,21 @@ def embedding_gradient(b: Builder, node: Node) -> None:
     need(isinstance(g, Value), "it is of parameters alone")
     need(ids.dtype == np.int64, f"its numbers are {ids.dtype}")
     check(node, g, weight)
-    rows, width = weight.shape
     skip = node.options["padding_idx"]
+    skip = -1 if skip is None else skip % weight.shape[0]
+    _add_rows(b, node, g, b.spot(ids), ids.size, weight.shape, skip)
+
+
+def _add_rows(
+    b: Builder, node: Node, g: Value, ids: Spot, count: int, shape: tuple[int, ...],
+    skip: int = -1,
+) -> None:  # fmt: skip
+    """`count` rows of g added up by number, to zeros of a shape."""
+    rows, width = shape[0], math.prod(shape[1:])
+    shares = b.shares(g.size + rows * width / 4, most=rows)
     b.add(
-        "add_rows", b.shares(g.size + weight.size / 4, most=rows), g=b.spot(g),
-        ids=b.spot(ids), out=b.result(node.result), count=ids.size, rows=rows,
-        width=width, skip=-1 if skip is None else skip % rows,
+        "add_rows", shares, g=b.spot(g), ids=ids, out=b.result(node.result),
+        count=count, rows=rows, width=width, skip=skip,
     )  # fmt: skip
 
 

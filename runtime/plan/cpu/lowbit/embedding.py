@@ -81,7 +81,6 @@ def _add(
     rows, width = weight.shape
     b.add(
         "gather", 1, ids=places, x=x, scales=scales, zeros=zeros,
-        out=b.result(node.result), fault=b.early_fault(), outer=1, count=ids.size,
+        out=b.result(node.result), fault=b.fault(), outer=1, count=ids.size,
         rows=rows, width=width, **how,
     )  # fmt: skip
-    b.note()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burnish.kernels.records import WHOLE_KINDS
 from burnish.ops.arrays.gather import places_along, places_of
 from burnish.plan.cpu.buffers import Spot
 from burnish.plan.cpu.builder import Builder
@@ -107,7 +108,8 @@ def whole_numbers(b: Builder, indices: Any) -> Spot:
     need(isinstance(indices, Value | Constant), "its numbers are of another kind")
     if indices.dtype == np.int64:
         return b.spot(indices)
-    need(indices.dtype == np.int32, f"its numbers are {indices.dtype}")
+    kinds = WHOLE_KINDS.keys() - {"bool", "float32"}
+    need(str(indices.dtype) in kinds, f"its numbers are {indices.dtype}")
     kind, out = np.dtype(np.int64), b.new(8 * indices.size)
     read = [(b.spot(indices), strides(indices.shape), indices.dtype)]
     b.add_whole("none", read, indices.shape, out, kind)

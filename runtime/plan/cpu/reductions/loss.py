@@ -29,11 +29,10 @@ def target_classes(b: Builder, node: Node) -> None:
     b.add(
         "target_classes", 1, targets=whole_numbers(b, targets),
         weight=None if weight is None else b.spot(weight), out=b.result(out),
-        by=b.result(shares), blank=b.result(blank), fault=b.early_fault(),
+        by=b.result(shares), blank=b.result(blank), fault=b.fault(),
         count=out.size, classes=node.options["classes"], ignores=ignored is not None,
         ignored=ignored or 0, is_mean=node.options.get("mean", False),
     )  # fmt: skip
-    b.note()
 
 
 @lower("softmax_cross_entropy")
