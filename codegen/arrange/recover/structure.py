@@ -10,7 +10,7 @@ roles      a unit is named after its contents, its layers after their roles
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from burnish.codegen.arrange.analysis.shape_contracts import size_of, symbol
@@ -158,7 +158,7 @@ def _scope_inside(
 ) -> None:
     """Scopes and names inside one unit."""
 
-    def enter(statements: Iterable[Statement], level: Level) -> None:
+    def enter(statements: Sequence[Statement], level: Level) -> None:
         for statement in statements:
             statement.scope = (*statement.scope, level)
         names.update(roles.names(statements))

@@ -107,8 +107,9 @@ def deform_conv(
     strides: list[int] | None = None,
 ) -> Result:
     rank = len(W.shape or X.shape or ()) - 2
-    window = {"dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    options = convolution(rank, **window)
+    options = convolution(
+        rank, dilations=dilations, group=group, pads=pads, strides=strides
+    )
     inputs = (X, W, offset, B, mask)
     return call("deform_conv", *inputs, **options, offset_groups=offset_group)
 

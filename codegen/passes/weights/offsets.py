@@ -43,7 +43,7 @@ def unfold_offsets(model: ir.Model, account: Account) -> bool:
         if found is None:
             continue
         table, index, signed = found
-        dims = tensor.shape.numpy()
+        dims = tuple(tensor.shape.numpy())
         how = functools.partial(_bias, index=index, signed=signed, dims=dims)
         held = origin.replaced(tensor, ir.tensor(table, dtype=tensor.dtype), how)
         scope = scope_of(users[0])
@@ -73,11 +73,11 @@ def unfold_offsets(model: ir.Model, account: Account) -> bool:
 class _Offsets(NamedTuple):
     """A bias as a table, (offsets, heads) if signed, else (heads, offsets).
 
-    index (places, places): the offset of each pair of places.
+    offsets (places, places): the number of the offset of each pair of places.
     """
 
     table: np.ndarray
-    index: np.ndarray
+    offsets: np.ndarray
     signed: bool
 
 
