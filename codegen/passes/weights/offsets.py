@@ -58,9 +58,8 @@ def unfold_offsets(model: ir.Model, account: Account) -> bool:
             heads = [ir.AttrInt64s("perm", [2, 0, 1])]
             made.append(ir.Node("", "Transpose", made[0].outputs, heads))
         if len(dims) > 3:
-            axes = g.constant_node(np.arange(len(dims) - 3))
-            inputs = [made[-1].outputs[0], axes.outputs[0]]
-            made += [axes, ir.Node("", "Unsqueeze", inputs)]
+            axes = range(len(dims) - 3)
+            made += g.view_nodes("Unsqueeze", made[-1].outputs[0], axes)
         for node in made:
             node.name = value.name
             write_scope(node, scope)
@@ -85,7 +84,8 @@ def _table(tensor: ir.TensorProtocol) -> _Offsets | None:
     """The table of a bias (heads, places, places); None where it has none.
 
     Places are those of a window, row by row. Most offsets have numbers of their own,
-    which those of a mask have not.
+    which those of a mask have not: not even from the first place, which is looked at
+    before all windows are tried.
     """
     *lead, places, others = (0, 0, *tensor.shape.numpy())
     if len(lead) < 3 or places != others or places < _FEWEST:
@@ -94,16 +94,19 @@ def _table(tensor: ir.TensorProtocol) -> _Offsets | None:
         return None
     bias = tensor.numpy().reshape(-1, places, places)
     diagonal = np.diagonal(bias, axis1=1, axis2=2)
-    if (diagonal != diagonal[:, :1]).any():
+    if (diagonal != diagonal[:, :1]).any() or not _are_varied(bias[:, 0].T):
         return None
     for index, signed in _indices(places):
         first = np.unique(index, return_index=True)[1]
         rows = bias.reshape(len(bias), -1)[:, first].T
         table = np.ascontiguousarray(rows if signed else rows.T)
         if np.array_equal(_bias(table, index, signed, bias.shape), bias):
-            varied = 2 * len(np.unique(rows, axis=0)) > len(rows)
-            return _Offsets(table, index, signed) if varied else None
+            return _Offsets(table, index, signed) if _are_varied(rows) else None
     return None
+
+
+def _are_varied(rows: np.ndarray) -> bool:
+    return 2 * len(np.unique(rows, axis=0)) > len(rows)
 
 
 def _bias(

@@ -199,8 +199,13 @@ def _read_again(model: ir.Model, value: ir.Value, name: str) -> bool:
 
 
 def instead(value: ir.Value, *nodes: ir.Node, before: ir.Node) -> None:
-    """Redirect all readers to the last node's result, placed before one of them."""
+    """Redirect all readers to the last node's result, placed before one of them.
+
+    Where branches of an If read it too, it is placed before all nodes.
+    """
     made = nodes[-1].outputs[0]
+    if len({user.graph for user, _ in value.uses()}) > 1:
+        before = g.unwrap(value.graph)[0]
     made.type, made.shape = value.type, value.shape
     ir.convenience.replace_all_uses_with(value, made)
     owner = g.owner(before)

@@ -139,6 +139,23 @@ def test_without_an_axis_of_examples() -> None:
     assert READ in check_source(folded(biases(2, 3, 2)[0]))
 
 
+BRANCHES = """y = If(c) <then_branch = a () => (p) { p = Add(x, b) },
+    else_branch = d () => (q) { n = Neg(x) q = Add(n, b) }>"""
+READERS = {
+    "both branches": (BRANCHES, 20, {"c": "bool[]"}),
+    "a reader behind": (f"z{BRANCHES[1:]} y = Add(z, b)", 20, {"c": "bool[]"}),
+    "before opset 13": ("y = Add(x, b)", 11, {}),
+}
+
+
+@pytest.mark.parametrize(("text", "opset", "given"), READERS.values(), ids=READERS)
+def test_a_table_is_where_all_its_readers_see_it(text, opset, given):
+    bias = biases(2, 2, 2)
+    model = form(text, opset=opset, weights={"b": bias}, x="1,2,4,4", **given)
+    model.producer_name = "pytorch"
+    assert READ in check_source(model)
+
+
 ONE_ELSE = biases(2, 2, 2)
 ONE_ELSE[0, 1, 0, 1] += 1
 SLOPES = np.array([0.5, 0.25], np.float32)[:, None, None]
