@@ -44,9 +44,12 @@ class LimitError(NativeError):
     """ONNX's C++ exceeded its limits, or crashed."""
 
 
-def infer_shapes(message: Any, *, data_prop: bool) -> Any:
-    """The ModelProto with types and shapes filled in, as far as they can be known."""
-    result = _ask("infer_shapes", message, False, False, data_prop)
+def infer_shapes(message: Any, *, data_prop: bool, strict: bool = False) -> Any:
+    """The ModelProto with types and shapes filled in, as far as they can be known.
+
+    strict: an operator's error is NativeError.
+    """
+    result = _ask("infer_shapes", message, strict, strict, data_prop)
     return onnx.ModelProto.FromString(result)
 
 

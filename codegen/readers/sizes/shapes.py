@@ -86,18 +86,20 @@ def _is_known(value: ir.Value) -> bool:
 def refuse_conflicts(model: ir.Model) -> None:
     """Raise ReadError for operands that do not broadcast.
 
-    A shape that the file declares may be wrong, so ONNX's checker has to agree.
+    A shape that the file declares may be wrong, so ONNX's inference has to find them
+    without it.
     """
     kinds = having(Trait.BROADCAST)
     for graph in model.graphs():
         for node in graph:
             broadcasts = node.domain == "" and node.op_type in kinds
             shapes = [v.shape for v in node.inputs if v and v.shape is not None]
-            if broadcasts and _conflict(shapes) and (reason := complaint(model)):
+            if broadcasts and _conflict(shapes):
+                if not _is_inconsistent(model):
+                    return
                 raise ReadError(
                     f"node {node.name!r} ({node.op_type}): expected inputs that "
-                    f"broadcast, got {' and '.join(map(str, shapes))}; ONNX's checker "
-                    f"says: {reason}; export it again"
+                    f"broadcast, got {' and '.join(map(str, shapes))}; export it again"
                 )
 
 
@@ -106,6 +108,18 @@ def _conflict(shapes: list[ir.Shape]) -> bool:
     places = itertools.zip_longest(*(reversed(tuple(shape)) for shape in shapes))
     known = ({d for d in dims if isinstance(d, int) and d != 1} for dims in places)
     return any(len(sizes) > 1 for sizes in known)
+
+
+def _is_inconsistent(model: ir.Model) -> bool:
+    """Whether inference finds sizes that do not broadcast, but for declared shapes."""
+    message = without_weights(model)
+    for body in all_bodies([message.graph]):
+        del body.value_info[:]
+    try:
+        native.infer_shapes(message, data_prop=True, strict=True)
+    except native.NativeError as error:
+        return "Incompatible dimensions" in str(error)
+    return False
 
 
 def complaint(model: ir.Model) -> str:

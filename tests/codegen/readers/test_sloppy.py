@@ -50,6 +50,14 @@ def wrong_dims():
     return made
 
 
+def wrong_operand():
+    """The shape that is declared would not broadcast."""
+    held = floats("w", np.ones((2, 3, 4)))
+    made = of(N("Relu", ["x"], ["r"]), N("Add", ["r", "w"], ["y"]), tensors=[held])
+    made.graph.value_info.append(helper.make_tensor_value_info("r", 1, [5, 3, 4]))
+    return made
+
+
 def imported():
     made = of(N("Relu", ["x"], ["y"]))
     made.opset_import.append(helper.make_opsetid("never.used", 3))
@@ -70,6 +78,7 @@ CASES = {
     "weights among the inputs": listed,
     "the domain's other name": spelled,
     "a shape of no value": wrong_dims,
+    "a wrong shape of an operand": wrong_operand,
     "a domain that is not used": imported,
     "an empty name for an optional input": lambda: of(
         N("Clip", ["x", "", "top"], ["y"]), tensors=[floats("top", np.float32(0.5))]
