@@ -44,6 +44,7 @@ class StepTape(Tape):
         self.made: dict[int, Any] = {}
         self.derived: dict[int, tuple[Any, Any]] = {}
         self._tensors: dict[int, Any] = {}  # of numbers
+        self._wide: set[int] = set()  # NumPy's, which make results as wide
 
     def argument(self, real: Variable) -> Any:
         made = super().argument(real)
@@ -55,6 +56,8 @@ class StepTape(Tape):
         if not isinstance(item, float):
             return item
         self.numbers.append(Live(float(item)))
+        if isinstance(item, np.float64):
+            self._wide.add(id(self.numbers[-1]))
         return self.numbers[-1]
 
     def call(
@@ -74,16 +77,22 @@ class StepTape(Tape):
         if any(type(each) is Live for each in given) and function is not _as_tensor:
             if function.__name__ in _ARITHMETIC and any(map(_is_single, args)):
                 args = tuple(self._number(each) for each in args)
-            args, options = mapped((args, options), _as_float)
+            args, options = mapped((args, options), self._read_number)
         return super().call(function, args, options, always)
 
     def _number(self, item: Any) -> Any:
         """A float of the arguments as a tensor, which each run makes anew."""
-        if type(item) is not Live:
+        if type(item) is not Live or id(item) in self._wide:
             return item
         if id(item) not in self._tensors:
             self._tensors[id(item)] = _as_tensor(item)
         return self._tensors[id(item)]
+
+    def _read_number(self, item: Any) -> Any:
+        """A number of the arguments as it is, which a plan is for then."""
+        if type(item) is not Live:
+            return item
+        return np.float64(float(item)) if id(item) in self._wide else float(item)
 
     def _computed(self, item: Any) -> Any:
         """A parameter's formula, written down once until a part is changed."""
@@ -170,10 +179,6 @@ class StepTape(Tape):
 def _as_tensor(number: Live) -> Tensor:
     """A number of this run; drawn, since a program's constants stay."""
     return Tensor.wrap(np.asarray(value_of(number), np.float32), Device("cpu"))
-
-
-def _as_float(item: Any) -> Any:
-    return float(item) if type(item) is Live else item
 
 
 def _is_single(item: Any) -> bool:

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from burnish.autodiff import recording
 from burnish.backend import Device
 from burnish.capture import CaptureError
@@ -124,5 +126,9 @@ class Steps:
 
 
 def _kind(item: Any) -> Any:
-    """What stands for an argument in a key: for a number that it is one."""
-    return kind_of(float if is_number(item) else item, [])
+    """What stands for an argument in a key: for a number that it is one.
+
+    NumPy's are others than Python's: beside single precision they give double.
+    """
+    number = np.float64 if isinstance(item, np.float64) else float
+    return kind_of(number if is_number(item) else item, [])

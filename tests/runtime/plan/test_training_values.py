@@ -85,6 +85,21 @@ def test_a_number_of_the_call_beside_tensors(weighed):
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
 
+def test_a_number_of_numpy_makes_results_as_wide():
+    """As an eager call's; its plan is none for Python's numbers."""
+    model, rule = nn.Linear(5, 3).to("cpu:autodiff"), optim.SGD()
+
+    @burnish.compile
+    def step(x, by):
+        loss = model(x).abs().sum() * by
+        rule.step(0.0, model, loss.backward())
+        return loss
+
+    x = Tensor(np.ones((4, 5), np.float32))
+    made = [step(x, kind(0.1)).dtype for kind in (np.float64, float, np.float64)]
+    assert made == [np.float64, np.float32, np.float64]
+
+
 def test_a_number_of_the_call_that_python_computes_with():
     """Its plan is for that number alone."""
     model, rule = nn.Linear(5, 3).to("cpu:autodiff"), optim.SGD()
