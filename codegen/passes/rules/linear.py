@@ -37,8 +37,9 @@ def _linear_on_axes(found: Match) -> Rewritten:
     weight, bias = g.constant(found["weight"]), found.values.get("bias")
     if weight is None or len(weight.shape) != 2:
         return "the right factor is no constant matrix"
-    if bias is not None and (g.constant(bias) is None or len(bias.shape or ()) != 1):
-        return "the summand is no constant vector"
+    columns = weight.shape[0 if g.attribute(node, "transB", 0) else 1]
+    if bias is not None and (g.constant(bias) is None or bias.shape != (columns,)):
+        return "the summand is no constant vector of the columns"
     if len(node.inputs) > 2 and bias is None:
         return "the summand is another"
     plain = (g.attribute(node, name, 1) == 1 for name in ("alpha", "beta"))

@@ -288,6 +288,16 @@ def test_a_bias_that_is_one_row(lead):
     assert ("self.linear = nn.Linear(8, 8)\n" in source) == (lead == 1), source
 
 
+@pytest.mark.parametrize("size", [1, 8])
+def test_a_bias_of_rows(size):
+    """One number for all columns is no layer's."""
+    weights = {"w": np.eye(8, dtype=np.float32) * 2, "b": SCALE[:size]}
+    weights |= {"rows": [-1, 8], "back": [-1, 5, 8]}
+    text = "r = Reshape(x, rows) m = Gemm(r, w, b) y = Reshape(m, back)"
+    source = becomes(form(text, weights=weights, x="batch,5,8"))
+    assert ("return self.linear(x)" in source) == (size == 8), source
+
+
 def test_a_row_of_a_scalar():
     weights = {"w": SCALE.reshape(1, 8), "one": [1, 1], "two": [2, 4]}
     text = "r = Reshape(x, one) m = MatMul(r, w) y = Reshape(m, two)"
