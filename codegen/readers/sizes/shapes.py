@@ -47,6 +47,9 @@ _AXES |= {
 _AXES["ReduceSumSquare"] = ("axes", 18)
 """Operators whose second input was an attribute, and the opset that changed it."""
 
+_SHAPE_OF_SOME_AXES = 15
+"""The opset whose Shape has start and end; inference of earlier ones ignores them."""
+
 SMALL = 1024  # bytes; larger initializers say only their type and shape
 
 
@@ -236,7 +239,9 @@ def _stand_in(graph: Any, opset: int, numbers: dict[str, Any]) -> None:
         if node.domain:
             continue
         attribute, since = _AXES.get(node.op_type, ("", 0))
-        if _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
+        if node.op_type == "Shape" and node.attribute and opset < _SHAPE_OF_SOME_AXES:
+            node.domain = _UNKNOWN
+        elif _SHAPE_OF_INPUT.get(node.op_type, 0) > opset:
             node.op_type = "Identity"
             del node.input[1:], node.attribute[:]
         elif since > opset and len(node.input) > 1:

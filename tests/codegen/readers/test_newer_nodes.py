@@ -44,6 +44,10 @@ def test_axes_that_only_the_run_knows():
     assert inferred(nodes) is None
 
 
+def test_a_shape_of_some_axes_has_not_the_length_of_all():
+    assert inferred([N("Shape", ["x"], ["y"], start=1, end=2)]) is None
+
+
 def test_attention_is_shaped_like_queries_and_values():
     node = helper.make_node("Attention", ["x", "x", "v"], ["y"], domain="burnish")
     found = inferred([node], dims=(2, 8, 3, 4), domains=["burnish"])
