@@ -117,6 +117,32 @@ def test_a_number_of_the_call_that_python_computes_with():
     assert step.explain().count("one plan") == 2
 
 
+@pytest.mark.parametrize(
+    "weighed",
+    [
+        lambda loss, by: loss * by if isinstance(by, float) else loss,
+        lambda loss, by: loss * {0.5: 3.0}.get(by, 1.0),
+    ],
+    ids=["its type", "a key"],
+)
+def test_a_number_of_the_call_is_a_float(weighed):
+    found = []
+    for planned in (True, False):
+        model, rule = nn.Linear(5, 3, bias=False), optim.SGD()
+        model = model.to("cpu:autodiff")
+        model.weight.assign(np.ones((3, 5), np.float32))
+
+        def step(x, by, model=model, rule=rule):
+            loss = weighed(model(x).square().sum(), by)
+            rule.step(0.0, model, loss.backward())
+            return loss
+
+        call = burnish.compile(step) if planned else step
+        x = Tensor(np.ones((4, 5), np.float32))
+        found.append([call(x, by).item() for by in (0.5, 0.25, 0.5)])
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
 def test_a_rounded_parameter_is_that_of_before_its_update():
     scale = Tensor(np.float32([0.05]))
 

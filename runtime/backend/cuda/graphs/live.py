@@ -37,7 +37,11 @@ class Live:
     def __repr__(self) -> str:
         return repr(float(self))
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return hash(float(self))
+
+    #: for `isinstance`: whoever computes with it expects a float
+    vars()["__class__"] = property(lambda _: float)
 
 
 def _computed(name: str) -> Any:
