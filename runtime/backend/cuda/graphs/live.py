@@ -40,8 +40,10 @@ class Live:
     def __hash__(self) -> int:
         return hash(float(self))
 
-    #: for `isinstance`: whoever computes with it expects a float
-    vars()["__class__"] = property(lambda _: float)
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """float, for `isinstance`: code that computes with it takes a float."""
+        return float
 
 
 def _computed(name: str) -> Any:
