@@ -139,7 +139,7 @@ class Elementwise(Optimizer):
 
     def _update_all(self, updates: list[Update]) -> None:
         rest = []
-        groups: dict[Any, list[Any]] = {}
+        groups: dict[Any, tuple[Any, list[Any]]] = {}
         for path, param, gradient, rate in updates:
             weight: Any = param.data
             device = param.device
@@ -152,11 +152,11 @@ class Elementwise(Optimizer):
             grad = device.put(gradient, kind if is_read else dtype)
             if not grad._c_contiguous:
                 grad = contiguous(grad)
-            alike = (dtype, grad.dtype, state[STEP_COUNT], rate, device.index)
-            if alike not in groups:
-                groups[alike] = []
-            groups[alike].append((path, param, (weight, grad, state)))
-        for (_, _, _, rate, _), group in groups.items():
+            count, now = state[STEP_COUNT], value_of(rate)
+            alike = (dtype, grad.dtype, count, now, device.index)
+            part = (path, param, (weight, grad, state))
+            groups.setdefault(alike, (rate, []))[1].append(part)
+        for rate, group in groups.values():
             with group[0][1].device.computing():
                 self._update_group(group, rate)
         super()._update_all(self._without_kernel(rest))
