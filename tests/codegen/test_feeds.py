@@ -136,10 +136,10 @@ def test_inputs_that_the_file_takes_are_found(tmp_path, text, shapes):
 
 
 UNFIT = """<ir_version: 8, opset_import: ["" : 18]>
-g (float[frames, bands] x) => (float[y_frames, 3] y)
-<float[11, 3] w = {%s}, float[1, 1, 9, 1] k = {%s}, float[2] no = {0.5, 0.5}> {
+g (float[frames, bands] x) => (float[5, 7] y)
+<float[11, 3] w = {%s}, float[1, 1, 9, 1] k = {%s}, int64[2] no = {5, 7}> {
     axes = Constant<value_ints=[0, 1]>() image = Unsqueeze(x, axes) c = Conv(image, k)
-    map = Squeeze(c, axes) rows = MatMul(map, w) y = Add(rows, no)
+    map = Squeeze(c, axes) rows = MatMul(map, w) y = Reshape(rows, no)
 }"""
 
 
