@@ -16,7 +16,6 @@ from types import ModuleType
 
 import pytest
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 from tests.harness import kept, ruff
 
@@ -25,8 +24,12 @@ for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # Numbers and words in whatever source is imported would be drawn too: a change there
-# would draw other examples, and each process would parse all of it.
-providers.is_local_module_file = lambda _: False
+# would draw other examples, and each process would parse all of it. A Hypothesis that
+# has no such function draws them.
+with contextlib.suppress(ImportError):
+    from hypothesis.internal.conjecture import providers
+
+    providers.is_local_module_file = lambda _: False
 
 settings.register_profile("burnish", deadline=None, print_blob=True)
 # CI draws the same examples of the same tests each time; a plain run draws others.
@@ -109,9 +112,8 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(
-        50_000, 20, 100
-    )  # it finds little, and took a twentieth of the time
+    # It finds little, and took a twentieth of the time.
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="module", autouse=True)
