@@ -12,14 +12,13 @@ from burnish.codegen.backend import BurnishBackend
 from tests.harness.onnx_cases import cases
 
 
-def _cases(kind: str) -> list[object]:
-    """The node cases, which the runner would compute anew."""
-    return [*cases().values()] if kind == "node" else []
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_the_runner_of_onnx_drives_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnx.backend.test.runner.load_model_tests", _cases)
+    monkeypatch.setattr(
+        "onnx.backend.test.loader.load_node_model_tests",  # it computes them anew
+        lambda: [*cases().values()],
+        raising=False,  # an older ONNX reads files
+    )
     tests = onnx.backend.test.BackendTest(BurnishBackend, __name__)
     tests.include(r"test_(softmax_axis_1|gemm_default_no_bias|if|split_equal.*)_cpu$")
     result = unittest.TestResult()
